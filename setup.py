@@ -23,8 +23,7 @@ class BuildWithConfigs(build_py):
         if self.editable_mode:
             return
         place = Path(self.build_lib, 'vt/.mim')
-        # Left out is what only this repository's pages need.
-        ignore = shutil.ignore_patterns('__pycache__', 'benchmark', 'gpu_report.py')
+        ignore = shutil.ignore_patterns('__pycache__')
         for folder in ('configs', 'tools'):
             shutil.copytree(ROOT / folder, place / folder, ignore=ignore, dirs_exist_ok=True)
         shutil.copy(ROOT / 'model-index.yml', place)

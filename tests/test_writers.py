@@ -28,11 +28,11 @@ ALLOWED = {
     'vt/engine/sweeps.py': {'open_plain'},  # locks, and the output of a run
     'vt/engine/interruption/work_directory.py': {'open_plain'},  # a lock
     'docs/reports/references.py': {'torch.save'},  # a temporary folder
-    'tools/benchmark/data_loading.py': {
+    'projects/speed/data_loading.py': {
         *('cv2.imwrite', 'cv2.VideoWriter', "(folder / f'train-{name}-ubyte').write_bytes"),  # a temporary folder
     },
-    'tools/benchmark/inference.py': {'torch.save'},  # random weights in its working directory
-    'tools/benchmark/kernels.py': {'cubin.write_bytes'},  # a temporary folder
+    'projects/speed/inference.py': {'torch.save'},  # random weights in its working directory
+    'projects/speed/kernels.py': {'cubin.write_bytes'},  # a temporary folder
     'vt/analysis/speed/timing.py': {'MARKS.write_text'},  # no file, but the kernel's
     'vt/commands/result_file.py': {'open_plain'},  # results as they come, in a part that takes the name at the end
 }

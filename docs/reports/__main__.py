@@ -13,8 +13,8 @@ from vt.commands.outputs import write_measured
 from vt.engine.errors import one_line_errors
 from vt.errors import UserError
 
-from . import ablations, benchmark, claims, complexity, model_pages, performance, survey
-from .markdown import BENCHMARKS, ROOT
+from . import ablations, benchmark, claims, complexity, model_pages, survey
+from .markdown import ROOT
 from .pages import render
 
 
@@ -22,7 +22,7 @@ def write_pages(args: argparse.Namespace) -> None:
     """Write README, docs, headers of configs and scores of metafiles from the records and measurements in ``docs``."""
     for path, text in render().items():
         write_atomically(ROOT / path, text)
-    for path, figure in (performance.draw(BENCHMARKS) | benchmark.draw()).items():
+    for path, figure in benchmark.draw().items():
         save_figure(figure, ROOT / path, dpi=80)
 
 
@@ -41,15 +41,6 @@ def train_tables(args: argparse.Namespace) -> None:
 
     train(args, read_tables())
     write_pages(args)
-
-
-def write_performance(args: argparse.Namespace) -> None:
-    """Write the page on performance of other measurements, and its figures into a folder of its name."""
-    write_atomically(args.page, performance.render(args.data))
-    for name, figure in performance.draw(args.data).items():
-        figures = args.page.with_suffix('')
-        figures.mkdir(exist_ok=True)
-        save_figure(figure, figures / Path(name).name, dpi=80)
 
 
 def print_ablations(args: argparse.Namespace) -> None:
@@ -107,9 +98,6 @@ def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     tables.add_argument('tables', nargs='*', help='names in docs/reports/runs (default: all)')
     tables.add_argument('--jobs', type=int, help='runs at a time (default: as many as GPUs, or cores, are there)')
     tables.set_defaults(executor='local')
-    page = add('performance', write_performance)
-    page.add_argument('--data', type=Path, required=True, help='folder of the measurements')
-    page.add_argument('--page', type=Path, required=True, help='Markdown page to write')
     ablation = add('ablation', print_ablations)
     ablation.add_argument('runs', nargs='+', type=Path, help='work directories of trained models, or files of records')
     ablation.add_argument('--speed', nargs='+', type=Path, default=[], help='files of tools/benchmark.py --out')

@@ -15,7 +15,7 @@ from vt.errors import UserError
 
 from .markdown import Rows, cells, plus_minus, table
 from .paper import ABLATIONS, load_tables
-from .speeds import read_speeds
+from .speeds import read_medians
 
 VARIANTS = {name for each in ABLATIONS.values() for name in each.variants.values() if name}
 TITLES = {2: 'VT-ResNet against its ResNet', 9: 'VT-FPN against FPN'}
@@ -127,7 +127,7 @@ def describe(rows: list[dict], speeds: dict[tuple[str, str], float]) -> Rows:
 
 def tabulate(tasks: ComparedTasks, paths: list[Path]) -> dict[str, dict[str, Rows]]:
     """Rows of the compared tables by task and by their titles; speeds are of files of ``tools/benchmark.py --out``."""
-    speeds = read_speeds(paths).query("part == 'whole'").set_index(['model', 'kind'])['median'] if paths else {}
+    speeds = read_medians(paths).set_index(['model', 'kind'])['median'] if paths else {}
     return {
         task: {f'Table {n} on {task}: {TITLES[n]}': describe(rows, dict(speeds)) for n, rows in tables.items()}
         for task, tables in tasks.items()

@@ -15,7 +15,7 @@ from vt.checkpoints.files import read_json
 
 from .markdown import BENCHMARKS, RECORDS, plus_minus, short_name, table
 from .scores import by_label, compare_two, describe_source, read_table, tell_change
-from .speeds import read_speeds
+from .speeds import read_medians
 
 GPU = BENCHMARKS / 'nvidia-h100/fashion-mnist.json'
 GPUS = GPU, BENCHMARKS / 'nvidia-h200/fashion-mnist.json'  # the second: other vision transformers
@@ -128,7 +128,7 @@ def show_both() -> str:
 
 def read_latency(paths: Sequence[Path]) -> dict[str, float]:
     """Median seconds of one image by model, measured on a CPU by ``tools/benchmark.py``."""
-    speeds = read_speeds(paths).query('batch_size == 1')
+    speeds = read_medians(paths).query('batch_size == 1')
     return dict(zip(speeds['model'].map(shorten), speeds['median']))
 
 

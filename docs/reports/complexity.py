@@ -9,7 +9,6 @@ import torch
 from mmengine.config import Config
 from torch import nn
 
-from vt.analysis.speed.subject import set_num_classes
 from vt.engine.counting import Complexity, count_by_module, count_complexity, has_neck, neck_inputs
 from vt.engine.launch import build_model
 
@@ -27,6 +26,11 @@ COST = {
     'published ': '{published[1]}',
     'top-1, published': '{published[2]}',
 }
+
+
+def set_num_classes(cfg: Config, num_classes: int) -> None:
+    """Set the number of classes of the head of a classifier or segmentor."""
+    cfg.model['decode_head' if 'decode_head' in cfg.model else 'head'].num_classes = num_classes
 
 
 def all_tables() -> Iterator[tuple[str, Rows, list[str]]]:

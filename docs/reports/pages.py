@@ -3,13 +3,13 @@
 import re
 from collections.abc import Callable
 
-from . import benchmark, measured, model_pages, mvit, performance, public_weights, rooms, scores, survey
-from .markdown import BENCHMARKS, ROOT, insert
+from . import benchmark, measured, model_pages, mvit, public_weights, rooms, scores, survey
+from .markdown import ROOT, insert
 
 # What writes a generated place of a page, by how its mark begins; the rest of the mark is its argument.
 PLACES = {
     name: write
-    for module in (benchmark, measured, mvit, performance, public_weights, scores, survey)
+    for module in (benchmark, measured, mvit, public_weights, scores, survey)
     for name, write in module.PLACES.items()
 }
 MARK = re.compile(r'^<!-- end of (.+) -->$', re.MULTILINE)
@@ -28,7 +28,6 @@ def render() -> dict[str, str]:
     ]
     texts = {path.relative_to(ROOT).as_posix(): fill_places(path.read_text()) for path in pages}
     texts[rooms.PATH] = rooms.draw(rooms.read_rooms())
-    texts['docs/performance.md'] = performance.render(BENCHMARKS)
     texts |= {path.relative_to(ROOT).as_posix(): text for path, text in model_pages.render().items()}
     return texts | scores.render_headers()
 

@@ -94,22 +94,6 @@ def test_image_of_the_tokens(trained, checkpoint):
     assert cv2.imread(str(trained / 'tokens.png')).shape[1] > 300
 
 
-def test_segmentors_and_their_necks_side_by_side(tmp_path):
-    twin = ROOT / 'configs/baselines/fpn_r18_digit-scenes.py'
-    arguments = [twin, CONFIG, '--sizes', '64x96', '--batch-sizes', '2', '--rounds', '3', '--out', 'b.json']
-    arguments += ['--num-classes', '7', '--no-memory', '--dtypes', 'bfloat16']
-    result = run('benchmark.py', *arguments, cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    results = json.loads((tmp_path / 'b.json').read_text())['results']
-    names = ['fpn_r18_digit-scenes', 'vt-fpn_r18_digit-scenes']
-    kinds = ['inference', 'training']
-    measured = [(entry['part'], entry['kind'], entry['model']) for entry in results]
-    assert measured == [(part, kind, name) for part in ('whole', 'neck') for kind in kinds for name in names]
-    assert all(len(entry['seconds']) == 3 and entry['dtype'] == 'bfloat16' for entry in results)
-    *_, neck, vt_neck = results
-    assert vt_neck['flops'] < neck['flops'] / 2  # at this small size tokens weigh more
-
-
 def test_wrong_labels_are_one_line_before_training(tmp_path):
     for folder, array in [('img', np.zeros((30, 40, 3), np.uint8)), ('ann', np.full((30, 40), 19, np.uint8))]:
         path = tmp_path / folder / ('a_leftImg8bit.png' if folder == 'img' else 'a_gtFine_labelTrainIds.png')

@@ -1,6 +1,5 @@
 """The Triton path: its numbers in the interpreter and on a GPU, and its compilation for GPUs that need not be here."""
 
-import json
 import os
 import shlex
 import subprocess
@@ -14,8 +13,6 @@ from vt.ops import triton_check, triton_path
 from vt.ops.triton_path import BACKWARD, FORWARD, count_splits
 
 HERE = Path(__file__).parent
-TABLE = HERE.parents[1] / 'docs/benchmarks/kernels.json'
-FEW_SPILLED_BYTES = 32  # of a thread: eight registers of 255
 
 
 def run_python(*arguments, interpret):
@@ -71,45 +68,6 @@ def test_programs_fill_the_device(monkeypatch, size):
     monkeypatch.setattr(triton_path, 'num_programs', lambda *_: 2 * 132)
     pixels = torch.empty(*size, 256, dtype=torch.bfloat16, device='meta')
     assert (count_splits(pixels, FORWARD), count_splits(pixels, BACKWARD)) == SPLITS[size]
-
-
-@pytest.fixture
-def resources(tmp_path, monkeypatch):
-    """The module that compiles kernels, with an empty cache of compiled ones."""
-    pytest.importorskip('triton')
-    monkeypatch.setenv('TRITON_CACHE_DIR', str(tmp_path))
-    import kernels
-
-    return kernels
-
-
-def assert_light(row, resources):
-    """Registers and shared memory suffice."""
-    assert row['spilled_bytes'] <= FEW_SPILLED_BYTES, row
-    assert row['shared_bytes'] <= resources.SHARED_KB[row['sm']] * 1024, row
-
-
-def test_every_kernel_is_in_the_table_and_light(resources):
-    rows = json.loads(TABLE.read_text())['results']
-    taken = ('registers', 'spilled_bytes', 'shared_bytes')
-    described = [{name: value for name, value in row.items() if name not in taken} for row in rows]
-    assert described == [resources.describe(*each) for each in resources.cases()]
-    for row in rows:
-        assert_light(row, resources)
-
-
-def test_the_kernels_of_vt_fpn_compile(resources):
-    """For an H100 or H200; the rest of the table is compiled by the slow test."""
-    for kernel, case in resources.cases():
-        if case == resources.Case(256, 8, 90):
-            assert_light(resources.measure(kernel, case), resources)
-
-
-@pytest.mark.slow
-def test_the_table_is_of_these_kernels(resources):
-    """Other versions of Triton may count a little differently; nothing may spill."""
-    for each in resources.cases():
-        assert_light(resources.measure(*each), resources)
 
 
 def test_a_compiled_program_trusts_what_was_tried_and_an_exported_one_does_not(monkeypatch):

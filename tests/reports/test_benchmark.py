@@ -20,7 +20,7 @@ def read_splits(run):
 
 @pytest.mark.parametrize('name', TABLES)
 def test_a_final_run_reads_the_test_images_once(name):
-    for run in read_runs(name):
+    for run in read_runs(name, read_tables()):
         config, splits = read_splits(run)
         assert splits == ['train', 'test']
         assert config.train_cfg.val_interval == config.train_cfg.max_epochs
@@ -43,7 +43,9 @@ def test_a_config_has_the_rate_that_was_best():
 
 def test_other_transformers_have_the_rate_that_was_better():
     ranked = benchmark.rank_field().set_index('model')['learning_rate'].drop(list(benchmark.PAIR))
-    runs = {benchmark.shorten(run.label): read_splits(run)[0] for run in read_runs('fashion-mnist-field')}
+    runs = {
+        benchmark.shorten(run.label): read_splits(run)[0] for run in read_runs('fashion-mnist-field', read_tables())
+    }
     assert {model: config.optim_wrapper.optimizer.lr for model, config in runs.items()} == ranked.to_dict()
 
 
@@ -81,7 +83,7 @@ def test_the_figure_has_every_model_that_finished():
 
 @pytest.mark.parametrize('path', [benchmark.FIELD, benchmark.TWO_EPOCHS], ids=lambda path: path.stem)
 def test_two_epochs_on_a_cpu_are_those_of_the_gpus(path):
-    for run in read_runs(path.stem):
+    for run in read_runs(path.stem, read_tables()):
         config, _ = read_splits(run)
         assert config.train_cfg.max_epochs == 2
         assert config.optim_wrapper.optimizer.lr == float(run.label.rpartition('_')[2])
@@ -90,7 +92,7 @@ def test_two_epochs_on_a_cpu_are_those_of_the_gpus(path):
 
 @pytest.mark.parametrize('name', ['rates-fashion-mnist', benchmark.FIELD.stem, benchmark.TWO_EPOCHS.stem])
 def test_a_search_on_a_cpu_reads_no_test_image(name):
-    assert all(read_splits(run)[1] == ['fit', 'held-out'] for run in read_runs(name))
+    assert all(read_splits(run)[1] == ['fit', 'held-out'] for run in read_runs(name, read_tables()))
     for record in read_json(
         benchmark.RECORDS / f'{name}.json', 'train it', list
     ):  # what was trained, not what is planned

@@ -1,9 +1,7 @@
 """The page on the survey's models: its tables are those of the configs, and its example runs."""
 
-import json
 import re
 import sys
-from dataclasses import fields
 
 import pytest
 import torch
@@ -16,8 +14,7 @@ from docs.reports.complexity import count_config
 from docs.reports.components import COMPONENTS, describe_choices, describe_survey_models, read_survey_models
 from docs.reports.markdown import config_path
 from docs.reports.metafiles import read_models
-from docs.reports.survey import CONFIG, describe_speeds
-from vt.analysis.speed.measurement import BenchmarkRecord, Measurement
+from docs.reports.survey import CONFIG
 from vt.apis import find_config
 
 PAGE = ROOT / 'docs/survey.md'
@@ -29,26 +26,6 @@ def test_costs_are_what_is_counted(name):
     cost, _ = count_config(ROOT / path, (224, 224))
     counted = read_models()[path]['Metadata']
     assert (cost.flops, cost.parameters) == (counted['FLOPs'], counted['Parameters'])
-
-
-def test_speeds_are_ratios_to_the_public_twins(tmp_path):
-    models = ('swin-tiny_16xb64-300e_in1k', 'timm:swin_tiny_patch4_window7_224', 'mmpretrain:swin-tiny_16xb64_in1k')
-    entry = dict.fromkeys([field.name for field in fields(Measurement)]) | dict(
-        part='whole', size=[224, 224], batch_size=1
-    )
-    results = [
-        entry | dict(model=model, kind=kind, seconds=[9.0, seconds, 0.1], peak_memory=memory)
-        for kind, factor in dict(inference=1, training=3).items()
-        for model, seconds, memory in zip(models, (factor, factor * 1.5, factor * 2.0), (100, 200, 400))
-    ]
-    origin = dict(device='A CPU, 2 threads', versions=dict(torch='2.0'))
-    record = dict.fromkeys([field.name for field in fields(BenchmarkRecord)]) | dict(results=results) | origin
-    (tmp_path / 'swin-tiny_cpu.json').write_text(json.dumps(record))
-    text = describe_speeds(tmp_path)
-    row = [cell.strip() for cell in text.splitlines()[2].strip('|').split('|')]
-    ratios = ['1.50x', '0.50x', '2.00x', '0.25x']
-    assert row == ['Swin-T', '1000', *ratios, '3000', *ratios]
-    assert text.endswith('\nMeasured on A CPU, 2 threads, torch 2.0.')
 
 
 def test_an_attention_of_ones_own_trains_in_twenty_lines(tmp_path, monkeypatch):

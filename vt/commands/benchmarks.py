@@ -1,73 +1,69 @@
-"""Command of ``tools/benchmark.py``: time and memory of models."""
+"""Command of ``tools/benchmark.py``: models side by side."""
 
 import argparse
-import os
 from dataclasses import asdict
 from itertools import product
 
 import torch
 
-from vt.analysis.speed.comparison import Comparison
-from vt.analysis.speed.measurement import BenchmarkRecord, Setting, default_dtype, parse_size
-from vt.analysis.speed.subject import Subject
+from vt.analysis.speed.comparison import build_source, compare, name_model, tabulate
+from vt.analysis.speed.workload import Setting
+from vt.analysis.tables import print_table
 from vt.engine.launch import require_device
-from vt.engine.run_record import describe_origin
-from vt.engine.speed_settings import keep_freed_memory, require_compiler, use_threads
+from vt.engine.speed_settings import keep_freed_memory, use_threads
 from vt.errors import UserError
 from vt.ops.token_products import choose_token_library
 
-from .outputs import check_output, write_json
-
-# Environment variables that influence the speed of a CPU.
-ENVIRONMENT = ('OMP_NUM_THREADS', 'GLIBC_TUNABLES', 'LD_PRELOAD', 'THP_MEM_ALLOC_ENABLE', 'ONEDNN_MAX_CPU_ISA')
-ENVIRONMENT += ('ONEDNN_DEFAULT_FPMATH_MODE', 'OMP_WAIT_POLICY', 'GOMP_SPINCOUNT')
+from .outputs import check_output, write_measured
 
 
 def benchmark(args: argparse.Namespace) -> None:
     """Measure all models interleaved, in every setting; print medians and ratios to the first model.
 
     Raises:
-        UserError: at the end, if a model does not support a size.
+        UserError: two models have the same name.
     """
     check_output(args.out, *args.configs)
-    settings = _read_settings(args)
-    if any(setting.compile != 'off' for setting in settings):
-        require_compiler()
-    process = dict(threads=use_threads(), keeps_freed_memory=not args.default_allocator and keep_freed_memory())
+    if len(set(map(name_model, args.configs))) < len(args.configs):
+        raise UserError('two of the models have the same name; give each once, or copy a config to another name')
+    settings = read_settings(args)
+    use_threads()
+    keep_freed_memory()
+    choose_token_library('auto')
     torch.backends.cudnn.benchmark = True  # as in the configs
-    subjects = [
-        subject for source in args.configs for subject in Subject(source, args.num_classes).with_tokens(args.tokens)
-    ]
-    comparison = Comparison(subjects, args.kinds, args.rounds, args.seconds, not args.no_memory, args.meter)
-    for setting in settings:
-        comparison.measure(setting, args.only)
-    if args.out:
-        record = BenchmarkRecord(
-            **describe_origin(settings[0].device),
-            environment={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
-            settings=process,
-            ceilings=comparison.ceilings,
-            results=comparison.measurements,
-        )
-        write_json(asdict(record), args.out, follow=True)
-    comparison.print_tables()
-    if comparison.left_out:
-        raise UserError('; '.join(comparison.left_out))
+    models, results = {name_model(source): build_source(source) for source in args.configs}, []
+    for setting, kind in product(settings, args.kinds):
+        found = compare(models, setting, kind, args.rounds, args.seconds)
+        print_table(tabulate(found, setting), title=f'{kind.capitalize()}: {setting.describe()}')
+        results += [asdict(setting) | asdict(measured) for measured in found]
+    write_measured(args.out, settings[0].device, results=results)
 
 
-def _read_settings(args: argparse.Namespace) -> list[Setting]:
+def read_settings(args: argparse.Namespace) -> list[Setting]:
     """Return every combination of the values of the arguments.
 
     Raises:
         UserError: a wrong size, a device that does not exist, or TensorFloat-32 on a CPU.
     """
-    devices = args.devices or ['cuda' if torch.cuda.is_available() else 'cpu']
-    for device in devices:
+    states = []
+    for device in args.devices or ['cuda' if torch.cuda.is_available() else 'cpu']:
         is_gpu = require_device(device).type == 'cuda'
         if not is_gpu and 'tf32' in (args.dtypes or ()):
             raise UserError(f'--dtypes tf32: {device} has no TensorFloat-32; give float32')
-    states = [(device, dtype) for device in devices for dtype in args.dtypes or [default_dtype(device)]]
-    sizes = [parse_size(size) for size in args.sizes]
-    libraries = list(dict.fromkeys(map(choose_token_library, args.token_products)))
-    how = args.memory_formats, args.compile, args.batch_sizes, sizes, [args.fuse_conv_bn], libraries
+        states += [(device, dtype) for dtype in args.dtypes or ['tf32' if is_gpu else 'float32']]
+    how = args.batch_sizes, [parse_size(size) for size in args.sizes]
     return [Setting(*state, *values) for state, *values in product(states, *how)]
+
+
+def parse_size(text: str) -> tuple[int, ...]:
+    """Parse a size: ``'224'``, ``'800x1216'`` (height, width) or ``'16x224x224'`` (frames, height, width).
+
+    Raises:
+        UserError: the text is not a size.
+    """
+    numbers = text.split('x')
+    if len(numbers) > 3 or not all(number.isdecimal() for number in numbers):
+        raise UserError(
+            f'--sizes {text} is not a size: write 224 or 800x1216 (height, width) for images, 16x224x224 for clips'
+        )
+    return tuple(map(int, numbers * 2 if len(numbers) == 1 else numbers))

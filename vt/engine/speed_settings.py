@@ -21,7 +21,6 @@ from vt.errors import UserError
 
 # Parameters of glibc's mallopt, from malloc.h.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4
-SMALL = 2**16  # bytes
 HOOKED: WeakSet[nn.Module] = WeakSet()  # modules that have the hook for channels_last
 OTHER_ALLOCATORS = ('jemalloc', 'tcmalloc', 'mimalloc')
 
@@ -200,11 +199,3 @@ def keep_freed_memory() -> bool:
     libc = ctypes.CDLL(None)
     # Allocate large blocks on the heap, too, and never shrink the heap.
     return bool(libc.mallopt(M_MMAP_MAX, 0) and libc.mallopt(M_TRIM_THRESHOLD, -1))
-
-
-def give_back_freed_memory() -> None:
-    """Make glibc return freed memory to the system at once, so that the size of a process is what it uses."""
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, 'mallopt'):
-        libc.mallopt(M_MMAP_THRESHOLD, SMALL)
-        libc.mallopt(M_TRIM_THRESHOLD, SMALL)

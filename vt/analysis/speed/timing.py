@@ -1,4 +1,4 @@
-"""Measure time and memory of steps, and the time of the token side within a step.
+"""Measure time and memory of steps.
 
 Steps that are compared run in turn in one process, A B C A B C ..., so that drifts in the speed of the machine affect
 all of them; medians and ratios are reported.
@@ -7,7 +7,6 @@ all of them; medians and ratios are reported.
 import gc
 import math
 import resource
-import statistics
 import time
 from collections.abc import Callable, Hashable
 from pathlib import Path
@@ -15,9 +14,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from rich.progress import track
-from torch import nn
-
-from vt.models.token_side import token_side
 
 Step = Callable[[], object]
 SHORTEST_RUN = 0.01  # seconds on a GPU
@@ -50,17 +46,10 @@ def time_interleaved(
         repeats = {name: max(1, math.ceil(SHORTEST_RUN / value)) for name, value in once.items()}
     a_round = sum(value * repeats[name] for name, value in once.items())
     rounds = max(3, min(rounds, int(seconds / a_round)))
-    timed = {name: lambda name=name: run_seconds(steps[name], repeats[name], device) for name in steps}
-    return {name: np.array(runs) for name, (_, runs) in median_of_rounds(timed, rounds, title).items()}
-
-
-def median_of_rounds(
-    steps: dict[Hashable, Callable[[], float]], rounds: int, title: str
-) -> dict[Hashable, tuple[float, list[float]]]:
-    """Call steps in turn, A B C A B C ...; return the median and the list of each step's results."""
-    runs = [{name: step() for name, step in steps.items()} for _ in track(range(rounds), title)]
-    by_step = {name: [run[name] for run in runs] for name in steps}
-    return {name: (statistics.median(values), values) for name, values in by_step.items()}
+    times = [
+        [run_seconds(step, repeats[name], device) for name, step in steps.items()] for _ in track(range(rounds), title)
+    ]
+    return dict(zip(steps, np.array(times).T))
 
 
 def run_seconds(step: Step, repeats: int, device: torch.device) -> float:
@@ -101,37 +90,3 @@ def resident_memory(field: str) -> int:
     """Return the resident memory of this process on Linux in bytes: ``'VmRSS'`` now, ``'VmHWM'`` at the peak."""
     line = next(line for line in STATUS.read_text().splitlines() if line.startswith(field))
     return int(line.split()[1]) * 1024
-
-
-def time_token_side(module: nn.Module, step: Step, device: torch.device, rounds: int = 20) -> list[float] | None:
-    """Measure the seconds that a step of inference spends in :func:`vt.models.token_side.token_side` of a module.
-
-    Only calls of modules are measured, with events on a GPU; the module must not be compiled.
-
-    Returns:
-        Seconds of each run after two warm-up runs; None if the module has no token side.
-    """
-    parts, marks, runs = token_side(module), [], []
-
-    def mark(*_: object) -> None:
-        if device.type == 'cuda':
-            marks.append(torch.cuda.Event(enable_timing=True))
-            marks[-1].record()
-        else:
-            marks.append(time.perf_counter())
-
-    hooks = [
-        hook for part in parts for hook in (part.register_forward_pre_hook(mark), part.register_forward_hook(mark))
-    ]
-    try:
-        for _ in range(rounds + 2 if parts else 0):
-            marks.clear()
-            step()
-            synchronize(device)
-            pairs = zip(marks[::2], marks[1::2])
-            gpu = device.type == 'cuda'
-            runs.append(sum(start.elapsed_time(end) / 1e3 if gpu else end - start for start, end in pairs))
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return runs[2:] or None

@@ -1,0 +1,67 @@
+"""Steps in turn, the time of the token side within a step, and the memory of a process."""
+
+import ctypes
+import statistics
+import time
+from collections.abc import Callable, Hashable
+
+import torch
+from rich.progress import track
+from torch import nn
+
+from vt.analysis.speed.timing import Step, synchronize
+from vt.models.token_side import token_side
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # parameters of glibc's mallopt, from malloc.h
+SMALL = 2**16  # bytes
+
+
+def median_of_rounds(
+    steps: dict[Hashable, Callable[[], float]], rounds: int, title: str
+) -> dict[Hashable, tuple[float, list[float]]]:
+    """Call steps in turn, A B C A B C ...; return the median and the list of each step's results."""
+    runs = [{name: step() for name, step in steps.items()} for _ in track(range(rounds), title)]
+    by_step = {name: [run[name] for run in runs] for name in steps}
+    return {name: (statistics.median(values), values) for name, values in by_step.items()}
+
+
+def time_token_side(module: nn.Module, step: Step, device: torch.device, rounds: int = 20) -> list[float] | None:
+    """Measure the seconds that a step of inference spends in :func:`vt.models.token_side.token_side` of a module.
+
+    Only calls of modules are measured, with events on a GPU; the module must not be compiled.
+
+    Returns:
+        Seconds of each run after two warm-up runs; None if the module has no token side.
+    """
+    parts, marks, runs = token_side(module), [], []
+
+    def mark(*_: object) -> None:
+        if device.type == 'cuda':
+            marks.append(torch.cuda.Event(enable_timing=True))
+            marks[-1].record()
+        else:
+            marks.append(time.perf_counter())
+
+    hooks = [
+        hook for part in parts for hook in (part.register_forward_pre_hook(mark), part.register_forward_hook(mark))
+    ]
+    try:
+        for _ in range(rounds + 2 if parts else 0):
+            marks.clear()
+            step()
+            synchronize(device)
+            pairs = zip(marks[::2], marks[1::2])
+            gpu = device.type == 'cuda'
+            runs.append(sum(start.elapsed_time(end) / 1e3 if gpu else end - start for start, end in pairs))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return runs[2:] or None
+
+
+def give_back_freed_memory() -> None:
+    """Make glibc return freed memory to the system at once, so that the size of a process is what it uses."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, 'mallopt'):
+        libc.mallopt(M_MMAP_THRESHOLD, SMALL)
+        libc.mallopt(M_TRIM_THRESHOLD, SMALL)
