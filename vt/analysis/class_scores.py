@@ -126,7 +126,7 @@ class SegmentScores(MapCollector):
     def compute_metrics(self, results: list) -> dict[str, float]:
         """``{name: score}`` of all images."""
         names = _names(self, 0)
-        found = evaluate_segmentation(sum_pairs(results, len(names)), *sum_bands(results), names)
+        found = evaluate_segmentation(*sum_maps(results, len(names)), names)
         return _scores(found['metrics'], found, 'IoU')
 
 
@@ -145,16 +145,12 @@ def stack_predictions(results: list[dict], several: bool) -> tuple[np.ndarray, n
     return labels, scores
 
 
-def sum_pairs(results: list[dict], number: int) -> np.ndarray:
-    """``confusions`` of :func:`.evaluation.evaluate_segmentation`, of a :class:`MapCollector`."""
+def sum_maps(results: list[dict], number: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """The first arguments of :func:`.evaluation.evaluate_segmentation`, of a :class:`MapCollector`."""
     label, predicted, pixels = np.concatenate([result['pairs'] for result in results]).T
+    bands, wrong = (sum(result[key] for result in results) for key in ('bands', 'wrong'))
     codes, places = np.unique(label * number + predicted, return_inverse=True)
-    return np.stack([*np.divmod(codes, number), np.bincount(places, pixels).astype(np.int64)], axis=1)
-
-
-def sum_bands(results: list[dict]) -> tuple[np.ndarray, int]:
-    """``bands`` and ``wrong`` of :func:`.evaluation.evaluate_segmentation`."""
-    return sum(result['bands'] for result in results), sum(result['wrong'] for result in results)
+    return np.stack([*np.divmod(codes, number), np.bincount(places, pixels).astype(np.int64)], axis=1), bands, wrong
 
 
 def _names(metric: BaseMetric, number: int) -> list[str]:

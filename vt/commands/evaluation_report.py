@@ -12,7 +12,7 @@ from torch.utils.data import Dataset
 
 from vt.analysis.attention.heat_maps import HeatMapper
 from vt.analysis.attention.token_figure import glow
-from vt.analysis.class_scores import MapCollector, PredictionCollector, stack_predictions, sum_bands, sum_pairs
+from vt.analysis.class_scores import MapCollector, PredictionCollector, stack_predictions, sum_maps
 from vt.analysis.evaluation import (
     BAND,
     BINS,
@@ -177,7 +177,7 @@ def _segmentation(results: list[dict], names: list[str]) -> tuple[dict, dict[str
         means.append(100 * (hits / np.maximum(sums[0] + sums[1] - hits, 1))[shown].mean() if shown.any() else np.nan)
     order = [int(index) for index in np.argsort(means, kind='stable') if np.isfinite(means[index])]
     worst = [dict(index=index, file=results[index]['file'], mean_IoU=means[index]) for index in order[:IMAGES]]
-    found = evaluate_segmentation(sum_pairs(results, number), *sum_bands(results), names)
+    found = evaluate_segmentation(*sum_maps(results, number), names)
     return found | dict(image_scores=means, labels_digest=digest_labels(labels)), dict(worst=worst)
 
 
