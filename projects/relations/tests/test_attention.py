@@ -98,7 +98,9 @@ def test_mmpretrains_own_config_by_its_name(tmp_path):
     )
     result = run_forked(TOOL, 'locality', config, '--images', '1', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert len([line for line in result.stdout.splitlines() if line.split()[:1] == ['12']]) == 1  # twelve layers
+    assert (
+        len([line for line in result.stdout.splitlines() if line.strip('| ').split()[:1] == ['12']]) == 1
+    )  # twelve layers
     result = run_forked(TOOL, 'locality', 'mmpretrain::deit/deit-tiny_4xb256_in1k.py', cwd=tmp_path)
     assert_one_line(result, 'there is no data/imagenet')
 
