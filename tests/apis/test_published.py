@@ -11,6 +11,7 @@ import timm
 import torch
 import torchvision
 from apis.published_files import put_in_hub, put_in_torch_home
+from checkpoints.small_models import load_part
 from forked_tools import run_forked
 from huggingface_hub import constants
 from mmengine.config import Config
@@ -24,7 +25,6 @@ from vt.checkpoints.channels import adapt_channels
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.public import find_preparation
 from vt.checkpoints.reading import load_checkpoint
-from vt.checkpoints.weights import load_part
 from vt.engine.checks.channels import check_image_channels
 from vt.errors import UserError
 from vt.inference.inputs import Images, pipeline_steps
@@ -184,7 +184,7 @@ def test_a_head_of_other_classes_is_new(caches):
     assert 'classes' not in model.dataset_meta
     with weights_only():
         loaded = load_part(model, f'timm://{PUBLISHED[QUICK[1]][0]}')  # as load_from does
-    assert model.state_dict().keys() - loaded == {'head.fc.weight', 'head.fc.bias'}
+    assert model.state_dict().keys() - loaded.loaded == {'head.fc.weight', 'head.fc.bias'}
 
 
 @pytest.mark.parametrize('number', [1, 4])
@@ -317,4 +317,4 @@ def test_test_takes_a_librarys_name(caches, photo, offline):
     assert result.returncode == 0, result.stderr
     assert SAID in result.stdout + result.stderr
     assert json.loads((caches / 'r.json').read_text())['accuracy/top1'] == 50
-    assert_one_line(run('test.py', config, 'torchvision', cwd=caches, env=offline), 'could not be downloaded')
+    assert_one_line(run('test.py', config, 'torchvision', cwd=caches, env=offline), 'was not downloaded')

@@ -32,19 +32,9 @@ WIDE = tensor(numbers(100_000, 100_000), numbers(0, 0))
 
 OBJECTS = {
     # Calls.
-    'bytearray of 4 GB': call('builtins.bytearray', number(4 * 10**9)),
-    'bytearray of 4 GB, of Python 2': call('__builtin__.bytearray', number(4 * 10**9)),
-    'bytearray by _rebuild_from_type_v2': call(
-        'torch._tensor._rebuild_from_type_v2',
-        named('builtins.bytearray'),
-        named('builtins.bytearray'),
-        b'(' + number(4 * 10**9) + b't',
-        b'}',
-    ),
     'bytes of 4 GB': call('builtins.bytes', number(4 * 10**9)),
     'TypedStorage of 40 GB': call('torch.storage.TypedStorage', number(10**10)),
     'FloatStorage of 40 GB': call('torch.FloatStorage', number(10**10)),
-    'FloatTensor of 40 GB': call('torch.FloatTensor', number(10**10)),
     'ones of 40 GB': call('torch.ones', number(10**10)),
     'a slow codec': call('_codecs.encode', text('ü' * 100_000), text('idna')),
     'a codec that grows': call('_codecs.encode', text('ü' * MEGABYTE), text('unicode_escape')),
@@ -96,9 +86,6 @@ OBJECTS = {
         b'\x89',
         call('collections.OrderedDict'),
         named('torch.float64'),
-    ),
-    'a wide tensor moved': call(
-        'torch._utils._rebuild_device_tensor_from_cpu_tensor', WIDE, named('torch.float64'), text('cpu'), b'\x89'
     ),
     'a parameter with a state': call(
         'torch._utils._rebuild_parameter_with_state',

@@ -1,5 +1,7 @@
 """A run of a model of a few weights."""
 
+from functools import partial
+
 import torch
 from mmengine.config import Config
 from mmengine.model import BaseModel
@@ -7,6 +9,7 @@ from mmengine.registry import DATASETS, MODELS
 from mmengine.runner import Runner
 from torch import nn
 
+from vt.checkpoints.weights import load_weights
 from vt.engine.runner import VTRunner
 
 RUNNERS = dict(Runner=Runner, VTRunner=VTRunner)
@@ -62,3 +65,6 @@ def build_runner(work_dir, optimizer, epochs=1, runner='VTRunner', **options):
         | options
     )
     return RUNNERS[runner].from_cfg(Config(cfg))
+
+
+load_part = partial(load_weights, whole=False)

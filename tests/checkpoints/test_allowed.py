@@ -31,8 +31,7 @@ from tool_runner import ROOT, SMALL_CLASSIFIER
 from torch._weights_only_unpickler import _get_allowed_globals
 
 from vt.checkpoints.plain import IGNORED, NAMES, Conversion, Foreign, Ignored, make_plain, restore_histories
-from vt.checkpoints.reading import load_checkpoint
-from vt.checkpoints.weights import state_of
+from vt.checkpoints.reading import TEXT, Checkpoint, load_checkpoint
 
 CLASSIFIER = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 SEGMENTOR = ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
@@ -203,7 +202,7 @@ def test_what_mmengines_own_runner_writes_is_read_whole_and_resumed(optimizer, r
     path = tmp_path / 'epoch_1.pth'
     assert torch.serialization.get_unsafe_globals_in_checkpoint(path)
     expected, loaded = torch.load(path, weights_only=False), load_checkpoint(path)
-    expected['meta'].pop('cfg', None)
+    expected['meta'][TEXT] = expected['meta'].pop('cfg')
     for held in (expected['message_hub']['runtime_info'], expected['message_hub']['resumed_keys']):
         for key in ('cfg', 'last_ckpt'):
             held.pop(key, None)
@@ -311,7 +310,7 @@ def test_what_trainers_store_beside_weights(archive, trainers, monkeypatch, tmp_
     for name in ('yacs', 'easydict', 'pytorch_lightning', 'omegaconf'):
         monkeypatch.setitem(sys.modules, name, None)  # so that importing it is an error
     loaded = load_checkpoint(tmp_path / 'a.pth')
-    assert equal(state_of(loaded)['weight'], weights['weight'])
+    assert equal(Checkpoint('a.pth', loaded).state()['weight'], weights['weight'])
     assert loaded['config'] == dict(MODEL=dict(TYPE='swin', DROP=0.2), AMP=True)
     assert loaded['hyper_parameters'] == dict(width=3, since={}, span={})
     assert (loaded['easy'], loaded['own'], loaded['counts']) == (dict(a=1), dict(a=dict(b=2)), dict(a=[1, 2.0]))

@@ -4,6 +4,7 @@ import re
 
 import pytest
 import torch
+from checkpoints.small_models import load_part
 from mmengine.logging import MMLogger
 from mmengine.registry import init_default_scope
 from mmpretrain.registry import MODELS
@@ -13,7 +14,6 @@ from torch.nn.functional import conv2d, conv3d
 
 from vt.checkpoints.channels import adapt_channels
 from vt.checkpoints.loading import weights_only
-from vt.checkpoints.weights import load_part
 from vt.errors import UserError
 
 NUMBERS = (1, 2, 4, 5, 6, 9, 12, 13)
@@ -82,7 +82,7 @@ def test_a_stem_answers_a_constant_image_as_before(name, number, log):
     file, model = build(config), build(config, in_channels=number)
     stem = file.get_submodule(stem), model.get_submodule(stem)
     loaded = load_part(model, dict(state_dict=file.state_dict()))
-    assert loaded == file.state_dict().keys()
+    assert loaded.loaded == file.state_dict().keys()
     old, new = (part.weight.double() for part in stem)
     order = [index % 3 for index in range(number)]
     if number > 1:
@@ -125,10 +125,6 @@ def test_the_order_of_three_channels_can_be_turned():
     ('number', 'channels', 'words'),
     [
         (4, [0, 1, 2], 'channels has 3 entries, but no convolution of the image takes as many'),
-        (4, [0, 1, 2, 3], 'channels=[0, 1, 2, 3], but the file has 3: use 0 to 2, or None'),
-        (2, 'red', "channels='red' must be a list"),
-        (2, [0, True], 'channels=[0, True] must be a list'),
-        (2, [-1, 0], 'channels=[-1, 0] must be a list'),
     ],
 )
 def test_channels_without_effect_are_refused(number, channels, words):

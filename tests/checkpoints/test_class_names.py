@@ -1,7 +1,5 @@
 """What a checkpoint says of its data set is checked once, when it is read: in one line that names the place."""
 
-import json
-
 import pytest
 import torch
 from forked_tools import run_forked
@@ -9,7 +7,6 @@ from mmengine.config import Config
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 
 from vt.apis import get_model
-from vt.checkpoints.publishing import publish
 from vt.checkpoints.reading import load_checkpoint
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
@@ -76,13 +73,6 @@ def test_meta_is_a_dict(tmp_path):
         load_checkpoint(tmp_path / 'a.pth')
 
 
-@pytest.mark.parametrize('meta', [dict(epoch='1'), dict(iter=torch.ones(1)), dict(cfg=5), dict(cfg=['a = 1'])])
-def test_only_numbers_and_texts_are_published(meta, tmp_path):
-    (name,) = meta
-    with pytest.raises(ValueError, match=rf'meta\.{name} of the checkpoint is .+, not of type'):
-        publish(written(tmp_path / 'a.pth', **meta), tmp_path / 'b.safetensors')
-
-
 def weights_of_the_small_one(path, classes):
     cfg = Config.fromfile(CONFIG)
     sizes = [option.split('=') for option in SMALL_CLASSIFIER if option.startswith('model.')]
@@ -108,30 +98,3 @@ def test_tools_end_in_one_line(tmp_path):
     assert_one_line(run_forked('publish.py', 'a.pth', 'b.safetensors', cwd=tmp_path), message)
     assert_one_line(run_forked('test.py', CONFIG, 'a.pth', cwd=tmp_path), message)
     assert not (tmp_path / 'b.safetensors').exists()
-
-
-@pytest.mark.parametrize(
-    ('content', 'message'),
-    [
-        (b'[' * 10**5, 'is damaged: RecursionError: '),
-        (b'{"a": ' * 10**5, 'is damaged: RecursionError: '),
-        (b'{"a": NaN}', 'a in .+ is nan, not a number'),
-        (b'{"a": 1e999}', 'a in .+ is inf, not a number'),
-        (b'{"a": [1.5, true]}', r'a in .+ is \[1.5, True\], not a number'),
-        (b'{"a": {"b": 1}}', 'a in .+ not a number'),
-        (b'{"a": true}', 'a in .+ is True, not a number'),
-        (b'{"a\\u001b[2J": 1}', r'a metric of .+ holds control characters: a\\x1b'),
-        (b'{"a": 1' + b'0' * 10**4 + b'}', 'is damaged: '),
-        (b'{"a": 1}' + b' ' * 2**20, 'more than the limit of 1,048,576'),
-        (b'"text"', 'contains a str, but must contain a dict'),
-        (b'\xff\xfe', 'is damaged: '),
-    ],
-)
-def test_metrics_are_numbers_by_name(content, message, tmp_path):
-    checkpoint = written(tmp_path / 'a.pth')
-    (tmp_path / 'metrics.json').write_bytes(content)
-    with pytest.raises(ValueError, match=message) as raised:
-        publish(checkpoint, tmp_path / 'b.safetensors', metrics=tmp_path / 'metrics.json')
-    assert str(raised.value).isprintable()
-    (tmp_path / 'metrics.json').write_text(json.dumps({'accuracy/top1': 97.5, 'per class': [1, 2.5]}))
-    publish(checkpoint, tmp_path / 'b.safetensors', metrics=tmp_path / 'metrics.json')

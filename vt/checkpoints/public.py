@@ -1,17 +1,20 @@
-"""Load published weights by address (``timm://``, ``hf://``, ``torchvision://``), and find their image preprocessing.
+"""Find published weights by address or by name in a model zoo, and the image preprocessing that they need.
 
 Files are downloaded by the libraries' functions to their caches, and only if an address asks for it.
 """
 
 import json
 import math
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
 import torch
+from mmengine.runner import checkpoint as mmengine_checkpoint
 
 from vt.errors import FileError, UserError
 from vt.untrusted_text import printable
@@ -19,6 +22,11 @@ from vt.untrusted_text import printable
 from .files import interpreting
 
 EXTRAS = dict(timm='timm', hf='hub')  # of setup.py
+ZOOS = {
+    **dict.fromkeys(('torchvision', 'modelzoo'), mmengine_checkpoint.get_torchvision_models),
+    **dict.fromkeys(('open-mmlab', 'openmmlab'), mmengine_checkpoint.get_external_models),
+    'mmcls': mmengine_checkpoint.get_mmcls_models,
+}
 
 
 @dataclass(frozen=True)
@@ -46,6 +54,40 @@ class Preparation:
         return f'{size}, mean {mean}, deviation {std}'
 
 
+def locate(name: str) -> Path:
+    """Return the file of a path, an address or a name in a model zoo, downloaded if needed.
+
+    Raises:
+        UserError: the name does not exist.
+        FileError: the file cannot be downloaded.
+    """
+    scheme, separator, model = name.partition('://')
+    if not separator:
+        return Path(name).expanduser()
+    if scheme in ('http', 'https'):
+        return _fetch(name)
+    if scheme == 'hf':
+        return locate_hub(model)
+    if scheme == 'torchvision' and '_Weights.' in model:
+        return _fetch(torchvision_weights(model).url)
+    if scheme not in ZOOS:
+        raise UserError(f'{name} is not loaded, because {scheme}:// is not supported: download it and give its path')
+    names = ZOOS[scheme]()
+    model = mmengine_checkpoint.get_deprecated_model_names().get(model, model)
+    if model not in names:
+        raise UserError(f'there is no {model} among the {len(names)} models of {scheme}://')
+    return locate(names[model])  # a user's list may name files
+
+
+def _fetch(address: str) -> Path:
+    path = Path(torch.hub.get_dir(), 'checkpoints', Path(urlparse(address).path).name)
+    with _fetching(address):
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            torch.hub.download_url_to_file(address, str(path), progress=os.isatty(0))
+    return path
+
+
 def read_timm(name: str) -> dict[str, torch.Tensor]:
     """Return the state dict of a pretrained model of timm, such as ``'swin_tiny_patch4_window7_224.ms_in1k'``.
 
@@ -67,6 +109,30 @@ def locate_hub(name: str, file: str = 'model.safetensors') -> Path:
         return Path(hf_hub_download(name, file))
 
 
+def torchvision_weights(name: str) -> Any:
+    """Return torchvision's entry for weights such as ``'ResNet50_Weights.IMAGENET1K_V2'``; UserError without one."""
+    import torchvision
+
+    try:
+        return torchvision.models.get_weight(name)
+    except (ValueError, KeyError, AttributeError) as error:
+        raise UserError(f'torchvision has no weights {printable(name, 80)}: correct the name') from error
+
+
+@contextmanager
+def _fetching(address: str) -> Iterator[None]:
+    """Convert errors of the block to one-line errors."""
+    try:
+        yield
+    except ImportError as error:
+        extra = EXTRAS[address.partition('://')[0]]
+        raise UserError(f"{address} needs a package: pip install 'visual-transformers[{extra}]'") from error
+    except (OSError, ValueError, RuntimeError) as error:  # of timm and the hub: no connection, unknown name
+        reason = printable(' '.join(str(error).split()), 160)
+        advice = 'correct the name, connect to the internet once, or give the path of a local file'
+        raise FileError(f'{address} was not downloaded ({reason}): {advice}') from error
+
+
 def find_preparation(address: str) -> Preparation | None:
     """Return the preprocessing that a library specifies for published weights; None for other files.
 
@@ -86,48 +152,22 @@ def find_preparation(address: str) -> Preparation | None:
         return Preparation(to.resize_size[0], to.crop_size[0], to.interpolation.value, (*mean,), (*std,), classes)
     if not separator or scheme not in EXTRAS:
         return None
-    with _fetching(address):
-        if scheme == 'hf':
-            path = locate_hub(name, 'config.json')
-        else:
-            import timm
-
-            said: Any = getattr(timm.get_pretrained_cfg(name), 'to_dict', dict)()
     with interpreting(address, 'give the path of its file'):
-        if scheme == 'hf':
-            said = json.loads(path.read_bytes()).get('pretrained_cfg') or {}
-        missing = [key for key in ('input_size', 'crop_pct', 'interpolation', 'mean', 'std') if not said.get(key)]
-        if missing:
-            raise UserError(f'{address} does not specify {missing[0]} of its images: give the path of its file')
-        if (crop := said.get('crop_mode') or 'center') != 'center':
+        specified = _read_specification(scheme, name)
+        if (crop := specified.get('crop_mode') or 'center') != 'center':
             reason = f"crop_mode={printable(repr(crop), 40)}, but only 'center' is supported"
             raise UserError(f'{address} has {reason}: give the path of its file')
-        side = int(said['input_size'][-1])
-        mean, std = (tuple(255.0 * value for value in said[key]) for key in ('mean', 'std'))
-        return Preparation(math.floor(side / said['crop_pct']), side, str(said['interpolation']), mean, std)
+        side = int(specified['input_size'][-1])
+        mean, std = (tuple(255.0 * value for value in specified[key]) for key in ('mean', 'std'))
+        resize = math.floor(side / specified['crop_pct'])
+        return Preparation(resize, side, str(specified['interpolation']), mean, std)
 
 
-def torchvision_weights(name: str) -> Any:
-    """Return torchvision's entry for weights such as ``'ResNet50_Weights.IMAGENET1K_V2'``; UserError without one."""
-    import torchvision
+def _read_specification(scheme: str, name: str) -> dict[str, Any]:
+    """Return timm's settings of the preprocessing of its weights, or those in a repository of the hub."""
+    if scheme == 'hf':
+        return json.loads(locate_hub(name, 'config.json').read_bytes())['pretrained_cfg']
+    with _fetching(f'timm://{name}'):
+        import timm
 
-    try:
-        return torchvision.models.get_weight(name)
-    except (ValueError, KeyError, AttributeError) as error:
-        raise UserError(f'torchvision has no weights {printable(name, 80)}: correct the name') from error
-
-
-@contextmanager
-def _fetching(address: str) -> Iterator[None]:
-    """Convert errors of the block to one-line errors."""
-    extra = EXTRAS[address.partition('://')[0]]
-    try:
-        yield
-    except ImportError as error:
-        raise UserError(f"{address} needs a package: pip install 'visual-transformers[{extra}]'") from error
-    except UserError:
-        raise
-    except (OSError, ValueError, RuntimeError) as error:  # of timm and the hub: no connection, unknown name
-        reason = printable(' '.join(str(error).split()), 160)
-        advice = 'correct the name, connect to the internet once, or give the path of a local file'
-        raise FileError(f'{address} was not downloaded ({reason}): {advice}') from error
+        return timm.get_pretrained_cfg(name).to_dict()

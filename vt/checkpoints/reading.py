@@ -1,33 +1,32 @@
-"""Read checkpoints from files and addresses without running code from them."""
+"""Read checkpoints from files and addresses, once and without running code from them."""
 
 import contextlib
 import hashlib
 import json
 import os
+import pickle
 import re
 import warnings
+import zipfile
 from collections import OrderedDict
-from collections.abc import Iterator
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
 
 import torch
-from mmengine.runner import checkpoint as mmengine_checkpoint
 from safetensors import safe_open
-from torch import serialization
+from torch import Tensor, serialization
 
-from vt.errors import DamagedError, FileError, MissingFileError, UserError
+from vt.errors import DamagedError, MissingFileError, UserError
 from vt.untrusted_text import check_dataset_meta, printable
 
-from .archives import check_archive, check_pickles
 from .files import REST, interpreting
-from .grids import read_image_size
-from .pickles import FLAG as FLAG
+from .grids import Size, read_image_size
 from .plain import PLACEHOLDERS, Conversion, restore_histories
-from .public import locate_hub, read_timm, torchvision_weights
+from .public import locate, read_timm
 
+FLAG = '--trust-checkpoint'
 ARCHIVE, PICKLE = b'PK\x03\x04', b'\x80'  # first bytes of files of torch.save, now and before PyTorch 1.6
 SUFFIX = '.safetensors'
 NAMED_DIGITS = re.compile(r'-([0-9a-f]{8})\.safetensors$')  # names that tools/publish.py writes
@@ -35,42 +34,118 @@ NAMED_DIGITS = re.compile(r'-([0-9a-f]{8})\.safetensors$')  # names that tools/p
 # averages (T2T-ViT, LV-ViT, PS-ViT, CSWin, ViTAE, ELSA), weights of mmengine and timm, those of the authors of Swin and
 # DeiT (DeiT, CeiT, LocalViT, DeepViT and ResT score no averages), of SlowFast, and the second ones of mmengine.
 STATES = ('state_dict_ema', 'state_dict', 'model', 'model_ema', 'model_state', 'ema_state_dict', 'ema')
+COUNTERS = ('steps', 'n_averaged')  # tensors among averages of mmengine and torchvision
 # What mmengine's hook writes into ``runtime_info`` about files: it would remove them. Also all keys ``best_ckpt...``.
 NAMES_OF_FILES = ('last_ckpt', 'outdated_ckpts', 'keep_ckpt_ids')
+TEXT = 'text_of_config'  # key of ``meta``
 is_trusted: ContextVar[bool] = ContextVar('is_trusted', default=False)  # whether checkpoints may run code
-ZOOS = {
-    **dict.fromkeys(('torchvision', 'modelzoo'), mmengine_checkpoint.get_torchvision_models),
-    **dict.fromkeys(('open-mmlab', 'openmmlab'), mmengine_checkpoint.get_external_models),
-    'mmcls': mmengine_checkpoint.get_mmcls_models,
-}
 
 
-def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = False) -> dict:
+class RefusedError(UserError):
+    """Complete file that asks for more than weights need, as code would.
+
+    Attributes:
+        reason: message without the name of the file.
+    """
+
+    reason = ''
+
+
+@dataclass
+class Checkpoint:
+    """A file that was read, and what it says.
+
+    Attributes:
+        name: path or address of the file, for messages.
+        content: its content, as :func:`load_checkpoint` returns it.
+    """
+
+    name: str
+    content: dict
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What mmengine writes beside the weights: ``epoch``, ``iter``, ``dataset_meta``."""
+        return self.content.get('meta') or {}
+
+    @property
+    def dataset_meta(self) -> dict[str, Any]:
+        """What the file says about the data set of its training, such as ``classes``."""
+        return self.meta.get('dataset_meta') or {}
+
+    @property
+    def config(self) -> str | None:
+        """Text of the config of its training, which is not run."""
+        return self.meta.get(TEXT)
+
+    def image_size(self) -> Size | None:
+        """Return the size of the images of its training, if the config gives one."""
+        return read_image_size(self.config) if isinstance(self.config, str) else None
+
+    def keys(self) -> list[str]:
+        """Return the keys of the state dicts with tensors, the one that is used by default first."""
+        keys = [key for key in STATES if _has_tensors(self.content.get(key))]
+        averages_first = 'n_averaged' in (self.content.get('model_ema') or ())  # torchvision's trainer tests them
+        return sorted(keys, key=lambda key: averages_first and key != 'model_ema')
+
+    def state(self, weights: str | None = None) -> dict[str, Tensor]:
+        """Return a state dict, without the prefix ``module.`` of a data-parallel model.
+
+        Args:
+            weights: key of the state dict; by default the first of :meth:`keys`, or the file is a state dict itself.
+
+        Raises:
+            UserError: there is no such key, or it has no tensors.
+        """
+        keys = self.keys()
+        if weights is not None and not _has_tensors(self.content.get(weights)):
+            raise UserError(f'{self.name} has no weights={weights!r}: set one of {", ".join(keys)}')
+        key = weights or next(iter(keys), None)
+        state = self.content[key] if key else self.content
+        named = [(str(name), value) for name, value in state.items() if isinstance(value, Tensor)]
+        skipped = COUNTERS if key and 'ema' in key else ()
+        tensors = OrderedDict((name.removeprefix('module.'), value) for name, value in named if name not in skipped)
+        if not tensors:
+            raise UserError(f'{self.name} has no weights by name: give a checkpoint or a state dict')
+        tensors._metadata = getattr(state, '_metadata', OrderedDict())  # versions of modules
+        return tensors
+
+
+def _has_tensors(state: Any) -> bool:
+    return isinstance(state, dict) and any(isinstance(value, Tensor) for value in state.values())
+
+
+def read(name: str | Path, map_location: Any = 'cpu') -> Checkpoint:
+    """Read a checkpoint by :func:`load_checkpoint`."""
+    return Checkpoint(str(name), load_checkpoint(name, map_location))
+
+
+def load_checkpoint(name: str | Path, map_location: Any = None) -> dict:
     """Read a checkpoint of ``torch.save`` or of safetensors, weights-only unless :data:`is_trusted` is set.
 
     The result contains only tensors, numbers, strings, containers and mmengine's histories, see
-    :func:`vt.checkpoints.plain.make_plain`. Names of files that a run should remove are dropped. The image size in its
-    config is stored in ``meta['image_size']``.
+    :func:`vt.checkpoints.plain.make_plain`. Names of files that a run should remove are dropped, and texts of configs,
+    which mmengine's ``resume`` and inferencers would run as Python; that of ``meta`` is kept as :data:`TEXT`.
 
     Args:
         name: a path; a URL ``https://...``, whose file is kept in PyTorch's cache; published weights
             ``timm://NAME``, ``hf://OWNER/NAME`` or ``torchvision://ResNet50_Weights.IMAGENET1K_V2``; or a name in one
             of mmengine's model zoos, ``torchvision://resnet50``, ``open-mmlab://...`` or ``mmcls://...``.
         map_location: see ``torch.load``.
-        texts: keep the text of configs, which mmengine's ``resume`` and inferencers would run as Python.
 
     Raises:
         FileError: the file does not exist, or cannot be opened or downloaded.
-        UserError: the name does not exist, or weights are NaN, infinite or complex; DamagedError or RefusedError if the
+        UserError: the name does not exist, or weights are complex, NaN or infinite; DamagedError or RefusedError if the
             file is damaged or asks for more than weights need.
     """
     if not str(name):
         raise UserError('the name of a checkpoint is empty: give a path, or remove the setting')
-    if str(name).startswith('timm://'):
-        loaded = dict(state_dict=read_timm(str(name).removeprefix('timm://')))
+    scheme, _, model = str(name).partition('://')
+    if scheme == 'timm':
+        loaded = dict(state_dict=read_timm(model))
         _require_finite(loaded, name)
         return loaded
-    path = _locate(str(name))
+    path = locate(str(name))
     if os.path.isfile(path / REST):
         raise UserError(
             f'{path} is a checkpoint in shards: make one file of it, python tools/publish.py {path} OUT.safetensors'
@@ -83,78 +158,37 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
         loaded = _read_safetensors(path, map_location) if path.suffix == SUFFIX else _read(path, map_location)
         restore_histories(loaded)
         if not is_trusted.get():
-            check_dataset_meta((loaded.get('meta') or {}).get('dataset_meta') or {}, 'dataset_meta.', f' of {path}')
+            check_dataset_meta(Checkpoint('', loaded).dataset_meta, 'dataset_meta.', f' of {path}')
         _require_finite(loaded, path)
-        _keep_data(loaded, texts)
-    if str(name).startswith('mmcls://'):  # a whole classifier, of which the backbone is used
+        _keep_data(loaded)
+    if scheme == 'mmcls':  # a whole classifier, of which the backbone is used
         state = loaded.get('state_dict', loaded)
         return dict(state_dict={key[9:]: state[key] for key in state if key.startswith('backbone.')})
     return loaded
 
 
-def _keep_data(loaded: dict, texts: bool) -> None:
-    """Store the image size of a checkpoint's config, and drop names of files and texts that libraries would run."""
+def _keep_data(loaded: dict) -> None:
+    """Drop names of files and texts that libraries would remove and run."""
     meta, hub = loaded.get('meta') or {}, loaded.get('message_hub') or {}
-    meta.pop('image_size', None)
-    if isinstance(text := meta.get('cfg'), str) and (size := read_image_size(text)):
-        meta['image_size'] = size
-    unread = () if texts or is_trusted.get() else ('config', 'cfg')
+    if 'cfg' in meta:
+        meta[TEXT] = meta['cfg']
     for holder in (meta, hub.get('runtime_info') or {}, hub.get('resumed_keys') or {}):
         for key in [*holder]:
-            if key in unread or key in NAMES_OF_FILES or str(key).startswith('best_ckpt'):
+            if key in ('config', 'cfg', *NAMES_OF_FILES) or str(key).startswith('best_ckpt'):
                 holder.pop(key)
 
 
-def _require_finite(loaded: dict, path: str | Path) -> None:
-    """Raise ``UserError`` if weights are NaN, infinite or complex."""
-    states = [loaded[key] for key in STATES if isinstance(loaded.get(key), dict)] or [loaded]
-    for key, tensor in [item for state in states for item in state.items()]:
-        reason = _why_unusable(tensor, str(key)) if isinstance(tensor, torch.Tensor) and not tensor.is_meta else None
-        if reason:
-            advice = 'give an earlier checkpoint, or train again'
-            raise UserError(f'{path} has weights that cannot be used: {printable(key, 120)} is {reason}; {advice}')
-
-
-def _why_unusable(tensor: torch.Tensor, name: str) -> str | None:
-    if tensor.is_complex():
-        return 'complex'
-    if not tensor.is_floating_point():
-        return None
-    values = tensor if tensor.element_size() > 2 else tensor.float()  # some functions do not support float8
-    if bool(values.isfinite().all()):
-        return None
-    return 'NaN' if bool(values.isnan().any()) else None if 'mask' in name else 'infinite'  # masks may be infinite
-
-
-def _locate(name: str) -> Path:
-    """Return the file of a name, downloaded if needed."""
-    scheme, separator, model = name.partition('://')
-    if not separator:
-        return Path(name).expanduser()
-    if scheme in ('http', 'https'):
-        return _fetch(name)
-    if scheme == 'hf':
-        return locate_hub(model)
-    if scheme == 'torchvision' and '_Weights.' in model:
-        return _fetch(torchvision_weights(model).url)
-    if scheme not in ZOOS:
-        raise UserError(f'{name} is not loaded, because {scheme}:// is not supported: download it and give its path')
-    names = ZOOS[scheme]()
-    model = mmengine_checkpoint.get_deprecated_model_names().get(model, model)
-    if model not in names:
-        raise UserError(f'there is no {model} among the {len(names)} models of {scheme}://')
-    return _locate(names[model])  # a user's list may name files
-
-
-def _fetch(address: str) -> Path:
-    path = Path(torch.hub.get_dir(), 'checkpoints', Path(urlparse(address).path).name)
-    try:
-        if not path.is_file():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            torch.hub.download_url_to_file(address, str(path), progress=os.isatty(0))
-    except (OSError, ValueError) as error:
-        raise FileError(f'{address} could not be downloaded ({error}): download it and give its path') from error
-    return path
+def _require_finite(loaded: dict, name: str | Path) -> None:
+    """Raise ``UserError`` if weights are complex, NaN or infinite; masks may be."""
+    for state in [loaded[key] for key in STATES if isinstance(loaded.get(key), dict)] or [loaded]:
+        for key, tensor in state.items():
+            if not isinstance(tensor, Tensor) or tensor.is_meta or 'mask' in str(key):
+                continue
+            # Some functions do not support float8.
+            if tensor.is_complex() or (tensor.is_floating_point() and not tensor.float().isfinite().all()):
+                kind = 'complex' if tensor.is_complex() else 'not finite'
+                advice = 'give an earlier checkpoint, or train again'
+                raise UserError(f'{name} has weights that cannot be used: {printable(key, 120)} is {kind}; {advice}')
 
 
 def content_digits(content: bytes) -> str:
@@ -171,38 +205,75 @@ def _read_safetensors(path: Path, map_location: Any) -> dict:
     with safe_open(path, 'pt') as file:
         state = OrderedDict((name, file.get_tensor(name).to(device)) for name in sorted(file.keys()))
         metadata = file.metadata() or {}
-    classes = json.loads(metadata['classes']) if 'vt' in metadata and 'classes' in metadata else None
-    meta = dict(cfg=metadata['config']) if 'vt' in metadata and 'config' in metadata else {}
-    return dict(state_dict=state, meta=meta if classes is None else meta | dict(dataset_meta=dict(classes=classes)))
+    meta: dict[str, Any] = {}
+    if 'vt' in metadata and 'config' in metadata:
+        meta['cfg'] = metadata['config']
+    if 'vt' in metadata and 'classes' in metadata:
+        meta['dataset_meta'] = dict(classes=json.loads(metadata['classes']))
+    return dict(state_dict=state, meta=meta)
 
 
 def _read(path: Path, map_location: Any) -> dict:
+    """Read a file of ``torch.save``."""
     with path.open('rb') as file:
         begin = file.read(len(ARCHIVE))
     if begin == ARCHIVE:
-        check_archive(path, is_trusted.get())
-    elif not begin.startswith(PICKLE) and not is_trusted.get():
-        raise DamagedError('its first bytes are not those of a checkpoint' if begin else 'it is empty')
-    elif not is_trusted.get():
-        check_pickles(path)
+        _check_archive(path)
+    elif not begin.startswith(PICKLE):
+        raise DamagedError('its first bytes are not those of a checkpoint')
     if is_trusted.get():
         loaded = torch.load(path, map_location=map_location, weights_only=False)
     else:
-        with _names_alone(), warnings.catch_warnings():
-            warnings.simplefilter('ignore')  # about pickle protocols and archive formats
-            loaded = Conversion()(torch.load(path, map_location=map_location, weights_only=True))
+        loaded = _read_weights_only(path, map_location)
     if not isinstance(loaded, dict):
         raise DamagedError(f'it contains a {type(loaded).__name__}, but must contain a dict of weights')
     return loaded
 
 
-@contextlib.contextmanager
-def _names_alone() -> Iterator[None]:
-    """Allow only our names in weights-only reading; libraries may have added others to PyTorch's list."""
+def _check_archive(path: Path) -> None:
+    """Check the checksums of an archive, and that its directory declares no more than it holds.
+
+    Raises:
+        DamagedError: a part differs from its checksum, or the parts are larger than the file.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size, expanded = path.stat().st_size, sum(part.file_size for part in archive.infolist())
+            if expanded > size:
+                raise DamagedError(f'it has {size:,} bytes and expands to {expanded:,}')
+            if damaged := archive.testzip():  # PyTorch reads changed weights without notice
+                raise DamagedError(f'its part {damaged} differs from its checksum')
+    except zipfile.BadZipFile as error:
+        raise DamagedError(f'it is truncated or changed ({error})') from error
+
+
+def _read_weights_only(path: Path, map_location: Any) -> Any:
+    """Read a file with only PyTorch's own list of names and our placeholders; libraries may have added others.
+
+    Raises:
+        RefusedError: it asks for more.
+    """
     before = serialization.get_safe_globals()
     serialization.clear_safe_globals()
     try:
-        with serialization.safe_globals(PLACEHOLDERS):
-            yield
+        with serialization.safe_globals(PLACEHOLDERS), warnings.catch_warnings():
+            warnings.simplefilter('ignore')  # about pickle protocols and archive formats
+            try:
+                return Conversion()(torch.load(path, map_location=map_location, weights_only=True))
+            except pickle.UnpicklingError as error:
+                raise _refused(path) from error
     finally:
         serialization.add_safe_globals(before)
+
+
+def _refused(path: Path) -> RefusedError:
+    """Return the error of a file that asks for more than weights need."""
+    names = []
+    with contextlib.suppress(ValueError, pickle.UnpicklingError):  # a format before archives, or other instructions
+        names = serialization.get_unsafe_globals_in_checkpoint(path)
+    listed = f'{printable(", ".join(sorted(names)), 300)}, which no weights need and which may run code'
+    reason = f'it asks for {listed if names else "more than tensors and plain data"}'
+    advice = 'read it within vt.checkpoints.loading.weights_only(unless=True), or to the command of a tool add'
+    error = RefusedError(f'{path} is not loaded: {reason}; if you trust whoever wrote it, {advice} {FLAG}')
+    error.reason = reason
+    return error

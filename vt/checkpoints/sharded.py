@@ -63,13 +63,13 @@ def write_rest(folder: Path, rest: dict) -> None:
     write_atomically(folder / REST, content.getbuffer())
 
 
-def read_rest(folder: str | Path, map_location: Any = 'cpu', texts: bool = False) -> dict:
+def read_rest(folder: str | Path, map_location: Any = 'cpu') -> dict:
     """Read what is not sharded of a checkpoint: everything if it is a file.
 
     Raises:
         UserError: it is damaged, or a file of the folder is missing or of another size.
     """
-    rest = load_checkpoint(file_in(folder, REST) if os.path.isdir(folder) else folder, map_location, texts)
+    rest = load_checkpoint(file_in(folder, REST) if os.path.isdir(folder) else folder, map_location)
     with interpreting(folder):
         for name, size in (rest.pop('shards', None) or {}).items():
             path = file_in(folder, os.path.basename(str(name)))
@@ -84,7 +84,6 @@ def read_sharded(
     like: DTensor | None = None,
     group: distributed.ProcessGroup | None = None,
     part: str = '',
-    texts: bool = False,
 ) -> dict:
     """Read a checkpoint that was written by any number of processes.
 
@@ -94,12 +93,11 @@ def read_sharded(
             for one process that reads everything.
         group: process group of these processes, on CPUs.
         part: key of the tensors to read, such as ``'state_dict'``; all by default.
-        texts: as in :func:`load_checkpoint`.
 
     Raises:
         UserError: it is damaged.
     """
-    rest = read_rest(folder, texts=texts)
+    rest = read_rest(folder)
     if not os.path.isdir(folder):
         return rest
     reader = dcp.HuggingFaceStorageReader(str(folder))

@@ -1,13 +1,15 @@
-"""Load weights into a model, and refuse them if tensors are missing, unexpected or differ; mmengine only warns.
+"""Load weights into a model completely, or refuse them with the name of a tensor; mmengine only warns.
 
-All loading uses this module: ``init_cfg=dict(type='Pretrained', ...)``, ``load_from``, ``--resume``, tests,
-predictions, exports and teachers.
+A file is read, the names of its format are converted to the model's, positions of another grid are resized and
+convolutions of the image are adapted to other channels. Then all tensors are loaded; :class:`Rules` says which may be
+missing or ignored. All loading uses this module: ``init_cfg=dict(type='Pretrained', ...)``, ``load_from``,
+``--resume``, tests, predictions, exports and teachers.
 """
 
 import logging
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,161 +26,226 @@ from vt.registry import HOOKS
 from vt.untrusted_text import printable
 
 from .channels import Channels, adapt_stem
-from .formats.recognise import OWN, to_own_names
+from .formats.recognise import OWN, State, to_own_names
 from .grids import FileGrids, Size, size_text
-from .part_rules import POSITIONS, REGISTERS, PartRules, require_parts, split_computed
-from .reading import STATES, load_checkpoint
+from .reading import Checkpoint, read
+from .rules import AT_INPUT, Rules, split_computed
 
-AVERAGES = ('state_dict_ema', 'model_ema', 'ema_state_dict', 'ema')
-COUNTERS = ('steps', 'n_averaged')  # tensors among averages of mmengine and torchvision
+Change = tuple[Size, Size]  # size in a file and in the model
+# Advice for a file that does not fit.
+WHOLE = 'give the config that it was trained with'
+PART = (
+    'give a file of the same model, or set may_differ or prefix beside checkpoint in init_cfg, or may_differ in '
+    'default_hooks.weights_match of the config'
+)
+
+
+@dataclass
+class Report:
+    """What was loaded from a file; as text it is the line of the log.
+
+    Attributes:
+        name: path or address of the file.
+        loaded: names of the loaded tensors of the model.
+        resized: size in the file and in the model, by name.
+        new: names in the model that the file does not have.
+        left: names in the file that were not used.
+        notes: what else was done.
+    """
+
+    name: str
+    loaded: set[str]
+    resized: dict[str, Change] = field(default_factory=dict)
+    new: Iterable[str] = ()
+    left: Iterable[str] = ()
+    notes: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        first = {change: key for key, change in reversed(self.resized.items())}
+        changes = [f'{key} from {size_text(size)} to {size_text(to)}' for (size, to), key in first.items()]
+        parts = [
+            f'{self.name}: {len(self.loaded)} tensors loaded',
+            f'resized: {len(self.resized)} ({", ".join(changes)})' if changes else 'resized: none',
+            f'new in the model: {_count(self.new)}',
+            f'left out of the file: {_count(self.left)}',
+        ]
+        return '; '.join([*parts, *self.notes])
+
+
+def _more(names: Sequence[str]) -> str:
+    return f' and {len(names) - 1} more' if len(names) > 1 else ''
+
+
+def _count(names: Iterable[str]) -> str:
+    """Return the number of tensors and their prefixes."""
+    names = sorted(names)
+    parts = [name.split('.') for name in names]
+    prefixes = dict.fromkeys('.'.join([*part[: 1 + (part[0] == 'backbone')], '*']) for part in parts)
+    return f'{len(names)} ({printable(", ".join(prefixes), 200)})' if names else 'none'
 
 
 def load_weights(
     model: nn.Module,
-    checkpoint: str | Path | dict,
-    owner: str = 'the model',
-    remedy: str = 'give the config that it was trained with',
-    name: str = 'the checkpoint',
-    weights: str | None = None,
-    grid: Size | None = None,
-    resizes: bool = True,
-    adapts: bool = False,
-) -> str:
-    """Load all tensors of a model, without missing or unexpected keys.
-
-    The prefix ``module.`` of a data-parallel model is removed. BN's counters of batches may be missing, as in old
-    files.
-
-    Args:
-        model: the model; may be wrapped.
-        checkpoint: path or address of a checkpoint of mmengine or of a state dict, or its content.
-        owner: whose weights they must be, for messages.
-        remedy: what to do if they do not fit, for messages.
-        name: name of the file, for messages, if its content is given.
-        weights, grid: see :func:`load_part`.
-        resizes: resize positions of another grid.
-        adapts: adapt convolutions of the image to another number of channels than three.
-
-    Returns:
-        A line for the log: what was loaded and resized.
-
-    Raises:
-        UserError: names or shapes differ, or the file cannot be read, is damaged, or asks for more than weights need.
-    """
-    if not isinstance(checkpoint, dict):
-        name = str(checkpoint)
-        checkpoint = load_checkpoint(name, map_location='cpu')
-    model = unwrap(model)
-    own = model.state_dict()
-    source, state, outside = to_own_names(model, state_of(checkpoint, name, weights))
-    grids = FileGrids(grid, *_image_sizes(model, checkpoint), is_same_model=True)
-    resized = _resize_positions(model, state, grids, name) if resizes else {}
-    adapted = adapt_stem(model, state, None, name) if adapts else []
-    with _unchanged_if_refused(model):
-        missing, unexpected = _enter(model, state, f"{name} is not {owner}'s", remedy)
-        missing = [key for key in missing if not key.endswith('num_batches_tracked')]
-        unexpected, left = split_computed(model, state, unexpected)
-        unexpected += outside
-        for difference, names in (('lacks', missing), ('also has', unexpected)):
-            if names:
-                reason = f'of {len(own)} tensors it {difference} {printable(min(names), 120)} and {len(names) - 1} more'
-                raise UserError(f"{name} is not {owner}'s: {reason}; {remedy}")
-    notes = [*adapted, f'format: {source}', *which_weights(checkpoint, weights)]
-    line = describe(name, len(own) - len(missing), resized, (), left, notes)
-    if resized or weights or len(notes) > 1 or source != OWN.name:
-        print_log(line, logger='current')
-    return line
-
-
-def load_part(
-    model: nn.Module,
-    checkpoint: str | Path | dict,
+    checkpoint: Checkpoint | str | Path | dict,
+    whole: bool = True,
+    *,
     prefix: str | None = None,
     map_location: str = 'cpu',
     weights: str | None = None,
     grid: Size | None = None,
     may_differ: str | Sequence[str] = (),
-    name: str = 'the checkpoint',
     channels: Channels | None = None,
-) -> set[str]:
-    """Load a backbone, or a whole model for a new task; one line of the log says what was loaded.
+    resizes: bool = True,
+    adapts: bool = False,
+    owner: str = 'the model',
+) -> Report:
+    """Load weights into a model, or refuse them and leave the model as it was.
 
-    All tensors of a backbone must be in the file, except VT modules and normalisations of outputs that it lacks as a
-    whole. The file may have a classifier and later stages in addition. In a whole model, heads are loaded if their
-    shapes fit, and each other part completely or, if the file lacks it, not at all. Positions of another grid are
-    resized, and convolutions of the image are adapted to another number of channels than three.
+    With ``whole`` every tensor of the model must be in the file, and no others. Otherwise a training begins from the
+    file: all tensors of a backbone must be in it, except VT modules and normalisations of outputs that it lacks as a
+    whole. It may have a classifier and later stages in addition. In a whole model, heads are loaded if their shapes
+    fit, and each other part completely or, if the file lacks it, not at all. One line of the log says what was loaded;
+    for ``whole`` only if something was changed.
+
+    The prefix ``module.`` of a data-parallel model is removed. Positions of another grid are resized.
 
     Args:
-        model: a backbone or another part, or a whole model.
-        checkpoint: path or address of the file, or its content.
+        model: the model, a backbone or another part; may be wrapped.
+        checkpoint: a checkpoint that was read, its path or address, or its content.
+        whole: the file is of the same model.
         prefix: prefix of the part's names in the file; None to find it.
         map_location: device to load to.
         weights: key of the state dict in the file, such as ``'state_dict_ema'``; by default the first one.
         grid: grid of the file's positions, (height, width) or (frames, height, width); by default that of the config in
             the file, or a square if the model's is square.
-        may_differ: prefixes of names that may be missing, ignored or have another shape.
-        name: name of the file, for messages, if its content is given.
+        may_differ: prefixes of names that may be missing, ignored or have another shape, unless ``whole``.
         channels: for each input channel of the model the channel of the file, see
             :func:`vt.checkpoints.channels.adapt_channels`.
+        resizes: resize positions of another grid.
+        adapts: with ``whole``, too, adapt convolutions of the image to another number of channels than three.
+        owner: whose weights they must be with ``whole``, for messages.
 
     Returns:
-        Names of the loaded tensors.
+        What was loaded.
 
     Raises:
-        UserError: a tensor is missing, unexpected or has another shape, or the grid of positions is unknown.
+        UserError: a tensor is missing, unexpected or has another shape; the grid of positions is unknown; or the file
+            cannot be read, is damaged, or asks for more than weights need.
     """
-    if not isinstance(checkpoint, dict):
-        name = str(checkpoint)
-        checkpoint = load_checkpoint(name, map_location)
-    model = unwrap(model)
-    held, own = state_of(checkpoint, name, weights), model.state_dict()
-    if prefix is not None:
-        prefix = _with_dot(prefix)
-    if not any(key.startswith(prefix or '') for key in held):
-        raise UserError(
-            f'{name} has no tensors with prefix={prefix!r}: correct prefix, its first tensor is '
-            f'{printable(min(held), 120)}'
-        )
-    source, state, outside = to_own_names(model, held, prefix)
-    rules = PartRules(model, own, may_differ)
-    resized = _resize_positions(model, state, FileGrids(grid, *_image_sizes(model, checkpoint)), name, rules.exempt)
-    adapted = adapt_stem(model, state, channels, name, rules.exempt)
-    left = []
-    for key in own.keys() & state.keys():
-        if own[key].shape != state[key].shape and rules.is_free(key):
-            left.append(key)
+    if isinstance(checkpoint, dict):
+        checkpoint = Checkpoint('the checkpoint', checkpoint)
+    if not isinstance(checkpoint, Checkpoint):
+        checkpoint = read(checkpoint, map_location)
+    model, name, prefix = unwrap(model), checkpoint.name, _with_dot(prefix)
+    may_differ = (may_differ,) if isinstance(may_differ, str) else tuple(may_differ)
+    own, rules, exempt = model.state_dict(), Rules(model, whole, may_differ), tuple(filter(None, may_differ))
+    own_size: Any = next((part.image_size for part in model.modules() if hasattr(part, 'image_size')), None)
+    grids = FileGrids(grid, checkpoint.image_size(), own_size, is_same_model=whole)
+    held = checkpoint.state(weights)
+    complaint, remedy = (f"{name} is not {owner}'s", WHOLE) if whole else (f'{name} does not fit', PART)
+    with _refusing(complaint, remedy), _unchanged_if_refused(model):
+        source, state, outside = to_own_names(model, held, prefix)
+        resized = _resize_positions(model, state, grids, exempt) if resizes else {}
+        adapted = adapt_stem(model, state, channels, exempt) if adapts or not whole else ''
+        differing = {key for key in own.keys() & state.keys() if own[key].shape != state[key].shape}
+        free = {key for key in differing if key.startswith(rules.free)}
+        for key in free:
             del state[key]
-        elif own[key].shape != state[key].shape:
-            resized[key] = (tuple(state[key].shape), tuple(own[key].shape))  # the part resizes it itself, or refuses it
-    keys = (
-        'may_differ or prefix beside checkpoint in init_cfg, or may_differ in default_hooks.weights_match of the config'
-    )
-    remedy = f'give a file of the same model, or set {keys}'
-    with _unchanged_if_refused(model):
-        missing, unexpected = _enter(model, state, f'{name} does not fit', remedy)
+        for key in differing - free:
+            resized[key] = tuple(state[key].shape), tuple(own[key].shape)  # the part resizes it itself, or refuses it
+        missing, unexpected = _enter(model, state)
         unexpected, computed = split_computed(model, state, unexpected)
         counters = {key for key in own if key.endswith('num_batches_tracked')}  # missing ones start at 0
-        loaded, left = own.keys() - missing - (counters - state.keys()), [*left, *unexpected]
-        require_parts(rules, loaded, sorted(missing), sorted(left), name, remedy)
-    left = [f'{prefix or ""}{key}' for key in (*left, *computed)] + outside
-    notes = [*adapted, f'format: {source}', *which_weights(checkpoint, weights)]
-    print_log(describe(name, len(loaded), resized, missing, left, notes), logger='current')
-    return loaded
+        loaded = own.keys() - missing - (counters - state.keys())
+        _require(rules, own, loaded, missing, [*free, *unexpected, *(outside if whole else ())])
+    left = [f'{prefix or ""}{key}' for key in (*free, *unexpected, *computed)] + outside
+    notes = [*filter(None, [adapted]), f'format: {source}', *_which(checkpoint, weights)]
+    report = Report(name, loaded, resized, missing, left, notes)
+    if not whole or resized or len(notes) > 1 or source != OWN.name:
+        print_log(str(report), logger='current')
+    return report
 
 
-def load_init_cfg(part: nn.Module, init_cfg: dict) -> set[str]:
-    """Call :func:`load_part` with the options of ``init_cfg=dict(type='Pretrained', ...)``.
+def _with_dot(prefix: str | None) -> str | None:
+    return f'{prefix}.' if prefix and not prefix.endswith('.') else prefix
+
+
+def _resize_positions(model: nn.Module, state: State, grids: FileGrids, exempt: tuple[str, ...]) -> dict[str, Change]:
+    """Resize positions in a state dict to the model's grids, in place; return old and new grid by name."""
+    resized = {}
+    for part_name, part in model.named_modules():
+        for own_name, own in part.state_dict().items() if hasattr(part, 'resized') else ():
+            key = f'{part_name}.{own_name}'.removeprefix('.')
+            if key not in state or key.startswith(exempt) or state[key].shape[-1:] != own.shape[-1:]:
+                continue
+            try:
+                state[key], size, to = part.resized(state[key], own_name, grids)
+            except UserError as error:
+                raise UserError(f'{key}: {error}') from None
+            if size != to:
+                resized[key] = (size, to)
+    return resized
+
+
+@contextmanager
+def _unchanged_if_refused(model: nn.Module) -> Iterator[None]:
+    """Restore the model's tensors if the block raises a ``UserError``."""
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    try:
+        yield
+    except UserError:
+        for name, tensor in model.state_dict().items():
+            tensor.copy_(before[name])
+        raise
+
+
+@contextmanager
+def _refusing(complaint: str, remedy: str) -> Iterator[None]:
+    """Complete a ``UserError`` of the block with whose weights do not fit, and what to do."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f'{complaint}: {error}; {remedy}') from error.__cause__
+
+
+def _enter(model: nn.Module, state: State) -> tuple[list[str], list[str]]:
+    """Load a state dict; return missing and unexpected names. A UserError names the first of another shape."""
+    own = model.state_dict()
+    try:
+        return model.load_state_dict(state, strict=False)
+    except RuntimeError as error:
+        shapes = [(key, tuple(state[key].shape), tuple(own[key].shape)) for key in own if key in state]
+        differing = [f'{key} is {theirs}, the model needs {ours}' for key, theirs, ours in shapes if theirs != ours]
+        is_shape = differing and type(error) is RuntimeError  # other errors are of a part that resizes tensors
+        reason = f'{differing[0]}{_more(differing)}' if is_shape else printable(error, 300)
+        raise UserError(f'{reason} (it has {len(shapes)} of the {len(own)} tensors)') from error
+
+
+def _require(rules: Rules, own: State, loaded: set[str], missing: Iterable[str], left: Sequence[str]) -> None:
+    """Check the missing and the ignored tensors of a file by the rules.
 
     Raises:
-        UserError: see :func:`load_part`; or an option is unknown, or the checkpoint is missing.
+        UserError: a tensor is missing or ignored that must not be, or nothing was loaded.
     """
+    for difference, names in (('lacks', rules.lacking(missing, loaded)), ('also has', rules.excess(left, loaded))):
+        if names:
+            raise UserError(f'of {len(own)} tensors it {difference} {printable(names[0], 120)}{_more(names)}')
+    if not loaded:
+        raise UserError(f'it has none of the {len(own)} tensors')
+
+
+def _which(checkpoint: Checkpoint, weights: str | None) -> list[str]:
+    """Return a note about which state dict of a file is used, if it has several or ``weights`` is set."""
+    keys = checkpoint.keys()
+    first = weights or next(iter(keys), None)
+    others = ', '.join(key for key in keys if key != first)
+    return [f'weights: {first} (others: {others or "none"})'] if others or weights else []
+
+
+def load_init_cfg(part: nn.Module, init_cfg: dict) -> Report:
+    """Load the beginning of a training by :func:`load_weights`, from ``init_cfg=dict(type='Pretrained', ...)``."""
     options = {key: value for key, value in init_cfg.items() if key != 'type'}
-    known = ('checkpoint', 'prefix', 'map_location', 'weights', 'grid', 'may_differ', 'channels')
-    if wrong := sorted(options.keys() - {*known}):
-        raise UserError(f"init_cfg of type 'Pretrained' has no option {wrong[0]!r}: it takes {', '.join(known)}")
-    if 'checkpoint' not in options:
-        raise UserError("init_cfg of type 'Pretrained' has no checkpoint: set its path or address")
-    return load_part(part, **options)
+    return load_weights(part, whole=False, **options)
 
 
 def check_own_loading(model: nn.Module) -> None:
@@ -194,23 +261,23 @@ def check_own_loading(model: nn.Module) -> None:
         if not _loads_itself(part):
             continue
         init_cfg: Any = part.init_cfg
-        name, own, what = str(init_cfg['checkpoint']), part.state_dict(), type(part).__name__
-        for key in ('grid', 'channels'):
-            if init_cfg.get(key) is not None:
-                raise UserError(f'init_cfg of {what}: {key} has no effect, because it loads {name} itself: remove it')
-        held = state_of(load_checkpoint(name, 'cpu'), name, init_cfg.get('weights'))
-        _, state, _ = to_own_names(part, held, init_cfg.get('prefix') and _with_dot(init_cfg['prefix']))
+        own, what, checkpoint = part.state_dict(), type(part).__name__, read(init_cfg['checkpoint'])
+        if ignored := [key for key in ('grid', 'channels') if init_cfg.get(key) is not None]:
+            raise UserError(
+                f'init_cfg of {what}: {ignored[0]} has no effect, because it loads its file itself: remove it'
+            )
+        held, prefix = checkpoint.state(init_cfg.get('weights')), _with_dot(init_cfg.get('prefix'))
+        _, state, _ = to_own_names(part, held, prefix)
         both = sorted(own.keys() & state.keys())  # in one order in all processes, which gather what is sharded
         loaded = {key for key in both if _is_entered(key, own[key], state[key])}
         empty = [child for child, _ in part.named_children() if not any(key.startswith(f'{child}.') for key in loaded)]
-        new = [key for key in own if key.split('.')[0] in empty]
-        rules = PartRules(part, own, init_cfg.get('may_differ', ()))
-        missing, left = sorted(own.keys() - loaded - {*new}), sorted(state.keys() - own.keys())
-        unknown, _ = split_computed(part, state, left)
-        require_parts(rules, loaded, missing, unknown, name, f'{what} loads it itself: give a file with its names')
-        warn = logging.WARNING if any(not rules.may_be_missing(key, loaded) for key in new) else logging.INFO
-        line = describe(name, len(loaded), {}, own.keys() - loaded, left, [f'loaded by {what} itself'])
-        print_log(line, logger='current', level=warn)
+        new = {key for key in own if key.split('.')[0] in empty}
+        left, _ = split_computed(part, state, sorted(state.keys() - own.keys()))
+        rules = Rules(part, may_differ=tuple(init_cfg.get('may_differ', ())))
+        with _refusing(f'{checkpoint.name} does not fit', f'{what} loads it itself: give a file with its names'):
+            _require(rules, own, loaded, own.keys() - loaded - new, left)
+        report = Report(checkpoint.name, loaded, {}, own.keys() - loaded, left, [f'loaded by {what} itself'])
+        print_log(str(report), 'current', logging.WARNING if rules.lacking(new, loaded) else logging.INFO)
 
 
 def _loads_itself(part: nn.Module) -> bool:
@@ -222,150 +289,9 @@ def _loads_itself(part: nn.Module) -> bool:
 
 def _is_entered(key: str, own: Tensor, given: Tensor) -> bool:
     if own.shape != given.shape:
-        return bool(POSITIONS.search(key))  # resized by the part
+        return bool(AT_INPUT.search(key))  # positions, resized by the part
     own = own.full_tensor() if isinstance(own, DTensor) else own
     return torch.equal(own, given.to(own))
-
-
-@contextmanager
-def _unchanged_if_refused(model: nn.Module) -> Iterator[None]:
-    """Restore the model's tensors if the block raises a ``UserError``."""
-    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    try:
-        yield
-    except UserError:
-        for name, tensor in model.state_dict().items():
-            tensor.copy_(before[name])
-        raise
-
-
-def _enter(model: nn.Module, state: dict[str, Tensor], complaint: str, remedy: str) -> tuple[list[str], list[str]]:
-    """Load a state dict; return missing and unexpected names."""
-    own = model.state_dict()
-    try:
-        missing, unexpected = model.load_state_dict(state, strict=False)
-    except RuntimeError as error:
-        shapes = [(key, tuple(state[key].shape), tuple(own[key].shape)) for key in own if key in state]
-        differing = [f'{key} is {theirs}, the model needs {ours}' for key, theirs, ours in shapes if theirs != ours]
-        is_shape = differing and type(error) is RuntimeError  # other errors are of a part that resizes tensors
-        reason = f'{differing[0]}, and {len(differing) - 1} more differ' if is_shape else printable(error, 300)
-        if 2 * len(shapes) < len(own):
-            has = f'{len(shapes)} of {len(own)} tensors; it lacks {next(key for key in own if key not in state)}'
-            reason = f'it is of another model, of which it has {has}, and {reason}'
-        raise UserError(f'{complaint}: {reason}; {remedy}') from error
-    return missing, unexpected
-
-
-def _resize_positions(
-    model: nn.Module, state: dict[str, Tensor], grids: FileGrids, name: str, exempt: tuple[str, ...] = ()
-) -> dict[str, tuple[Size, Size]]:
-    """Resize positions in a state dict to the model's grids, in place; return old and new grid by name."""
-    resized, exempt = {}, tuple(filter(None, exempt))
-    for part_name, part in model.named_modules():
-        for own_name, own in part.state_dict().items() if hasattr(part, 'resized') else ():
-            key = f'{part_name}.{own_name}'.removeprefix('.')
-            if key not in state or key.startswith(exempt) or state[key].shape[-1:] != own.shape[-1:]:
-                continue
-            try:
-                state[key], size, to = part.resized(state[key], own_name, grids)
-            except UserError as error:
-                register = next((other for other in state if REGISTERS.search(other)), None)
-                reason = f'the model has no register tokens, but the file has {printable(register, 120)}'
-                raise UserError(f'{name}: {key}: {reason if register else error}') from None
-            if size != to:
-                resized[key] = (size, to)
-    return resized
-
-
-def _image_sizes(model: nn.Module, checkpoint: dict) -> tuple[Size | None, Size | None]:
-    """Return the image size in the file's config, and that of the model."""
-    own: Any = next((part.image_size for part in model.modules() if hasattr(part, 'image_size')), None)
-    return (checkpoint.get('meta') or {}).get('image_size'), own
-
-
-def _with_dot(prefix: str) -> str:
-    return f'{prefix}.' if prefix and not prefix.endswith('.') else prefix
-
-
-def describe(
-    name: str,
-    loaded: int,
-    resized: dict[str, tuple[Size, Size]],
-    new: Iterable[str],
-    left: Iterable[str],
-    notes: Iterable[str] = (),
-) -> str:
-    """Return a log line about a file: tensors loaded, resized, new in the model, and in the file but not used."""
-    sizes: dict[tuple[Size, Size], list[str]] = {}
-    for key, change in resized.items():
-        sizes.setdefault(change, []).append(key)
-    changes = [
-        f'{keys[0]}{f" and {len(keys) - 1} more" if len(keys) > 1 else ""} from {size_text(size)} to {size_text(to)}'
-        for (size, to), keys in sizes.items()
-    ]
-    parts = [
-        f'{name}: {loaded} tensors loaded',
-        f'resized: {len(resized)} ({", ".join(changes)})' if resized else 'resized: none',
-        f'new in the model: {_count(new)}',
-        f'left out of the file: {_count(left)}',
-    ]
-    return '; '.join([*parts, *notes])
-
-
-def _count(names: Iterable[str]) -> str:
-    """Return the number of tensors and their prefixes."""
-    names = sorted(names)
-    parts = [name.split('.') for name in names]
-    prefixes = dict.fromkeys('.'.join([*part[: 1 + (part[0] == 'backbone')], '*']) for part in parts)
-    return f'{len(names)} ({printable(", ".join(prefixes), 200)})' if names else 'none'
-
-
-def which_weights(checkpoint: dict, weights: str | None) -> list[str]:
-    """Return a note about which state dict of a file is used, if it has several or ``weights`` is set."""
-    keys = _state_keys(checkpoint)
-    first = weights or next(iter(keys), None)
-    others = [key for key in keys if key != first]
-    if not (others or weights):
-        return []
-    average = ', averages' if first == 'state_dict' and 'ema_state_dict' in others else ''
-    return [f'weights: {first}{average}' + (f' (for the others, set weights={others[0]!r})' if others else '')]
-
-
-def state_of(checkpoint: dict, name: str = 'the checkpoint', weights: str | None = None) -> dict[str, Tensor]:
-    """Return the state dict of a checkpoint, without the prefix ``module.`` of a data-parallel model.
-
-    Args:
-        checkpoint: content of the file.
-        name: name of the file, for messages.
-        weights: key of the state dict; by default the first of :data:`STATES` with tensors.
-
-    Raises:
-        UserError: there is no such key, or it has no tensors.
-    """
-    if weights is not None and not _has_tensors(checkpoint.get(weights)):
-        kept = [str(key) for key, value in checkpoint.items() if _has_tensors(value)]
-        raise UserError(f'{name} has no weights={weights!r}: set one of {printable(", ".join(kept), 200)}')
-    key = weights or next(iter(_state_keys(checkpoint)), None)
-    state = checkpoint[key] if key else checkpoint
-    skipped = COUNTERS if key in AVERAGES else ()
-    named = [(str(name), value) for name, value in state.items() if isinstance(value, Tensor) and name not in skipped]
-    tensors = [(name.removeprefix('module.'), value) for name, value in named]
-    if not tensors:
-        raise UserError(f'{name} has no weights by name: give a checkpoint or a state dict')
-    named = OrderedDict(tensors)
-    named._metadata = getattr(state, '_metadata', OrderedDict())  # versions of modules
-    return named
-
-
-def _state_keys(checkpoint: dict) -> list[str]:
-    """Return the keys of the state dicts with tensors, the one that is used by default first."""
-    keys = [key for key in STATES if _has_tensors(checkpoint.get(key))]
-    is_torchvisions = 'model_ema' in keys and 'n_averaged' in checkpoint['model_ema']  # its trainer tests the averages
-    return sorted(keys, key=lambda key: is_torchvisions and key != 'model_ema')
-
-
-def _has_tensors(state: Any) -> bool:
-    return isinstance(state, dict) and any(isinstance(value, Tensor) for value in state.values())
 
 
 def unwrap(model: nn.Module) -> nn.Module:
@@ -377,14 +303,13 @@ def unwrap(model: nn.Module) -> nn.Module:
 
 @HOOKS.register_module()
 class WeightsMatchHook(Hook):
-    """Load a checkpoint into the model of a run; the log says what was loaded.
+    """Load a checkpoint into the model of a run by :func:`load_weights`; the log says what was loaded.
 
-    To resume or test, all tensors must fit (:func:`load_weights`). With ``load_from`` in a training, the rules of
-    :func:`load_part` apply.
+    To resume or test, all tensors must fit. With ``load_from`` a training begins from the file.
 
     Args:
         whole: require all tensors with ``load_from``, too.
-        weights, grid, may_differ, channels: options of :func:`load_part` for ``load_from``.
+        weights, grid, may_differ, channels: options of :func:`load_weights` for ``load_from``.
 
     Raises:
         UserError: the checkpoint does not fit, or has no state to resume from.
@@ -401,26 +326,25 @@ class WeightsMatchHook(Hook):
         channels: Channels | None = None,
     ) -> None:
         self.whole = whole
-        self.weights, self.grid, self.may_differ, self.channels = weights, grid, may_differ, channels
+        self.options: dict[str, Any] = dict(weights=weights, grid=grid, may_differ=may_differ, channels=channels)
 
     def before_train(self, runner: Runner) -> None:
         if not (runner.cfg.get('load_from') or runner.cfg.get('resume')):
             check_own_loading(runner.model)
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        name, resumes = str(runner.cfg.get('load_from') or 'the checkpoint'), runner.cfg.get('resume')
-        if resumes and not {'meta', 'message_hub', 'optimizer'} <= checkpoint.keys():
-            advice = 'start from its weights with load_from instead of --resume'
-            raise UserError(f'{name} has no state of a training run: {advice}')
-        if resumes:  # mmengine loads it again with averages and optimizer state, so nothing may be resized
-            load_weights(runner.model, checkpoint, name=name, resizes=False)
+        held = Checkpoint(str(runner.cfg.get('load_from') or 'the checkpoint'), checkpoint)
+        if runner.cfg.get('resume'):
+            if not {'meta', 'message_hub', 'optimizer'} <= checkpoint.keys():
+                advice = 'start from its weights with load_from instead of --resume'
+                raise UserError(f'{held.name} has no state of a training run: {advice}')
+            # mmengine loads it again with averages and optimizer state, so nothing may be resized
+            load_weights(runner.model, held, resizes=False)
             return
+        if not hasattr(unwrap(runner.model), 'backbone') and not self.options['may_differ']:
+            self.options['may_differ'] = ''  # the heads are unknown
+        report = load_weights(runner.model, held, self.whole, **self.options)
         if self.whole:
-            line = load_weights(runner.model, checkpoint, name=name, weights=self.weights, grid=self.grid)
-            runner.logger.info(line)
-        else:
-            apart = hasattr(unwrap(runner.model), 'backbone')  # otherwise the heads are unknown
-            may_differ = self.may_differ or (() if apart else ('',))
-            load_part(runner.model, checkpoint, None, 'cpu', self.weights, self.grid, may_differ, name, self.channels)
+            runner.logger.info(str(report))
         checkpoint['state_dict'] = unwrap(runner.model).state_dict()  # mmengine and other hooks load it again
         checkpoint.pop('ema_state_dict', None)  # averages start from the loaded weights

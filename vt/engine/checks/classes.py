@@ -10,6 +10,7 @@ from mmengine.runner import Runner
 from torch import nn
 from torch.utils.data import Dataset
 
+from vt.checkpoints.reading import Checkpoint
 from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
 from vt.registry import HOOKS
@@ -32,8 +33,7 @@ class NumClassesHook(Hook):
     trained: tuple[str, ...] | None = None  # classes of the loaded checkpoint
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        meta = checkpoint.get('meta') or {}
-        self.trained = (meta.get('dataset_meta') or {}).get('classes') if isinstance(meta, dict) else None
+        self.trained = Checkpoint('', checkpoint).dataset_meta.get('classes')
 
     def before_train(self, runner: Runner) -> None:
         check_num_classes(runner.model, runner.train_dataloader.dataset)

@@ -153,4 +153,4 @@ def load_teacher(classifier: nn.Module, checkpoint: str) -> None:
         raise MissingFileError(
             f'there is no {checkpoint} for {WHERE}: train the teacher first, or set {WHERE}_checkpoint to its weights'
         )
-    load_weights(classifier, checkpoint, WHERE, f'set {WHERE} to the model that was trained')
+    load_weights(classifier, checkpoint, owner=WHERE)
