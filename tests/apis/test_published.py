@@ -20,10 +20,9 @@ from PIL import Image
 from tool_runner import ROOT, assert_one_line, run
 
 from vt import apis
-from vt.apis.published import PUBLISHED, compare_preparation, find_published
+from vt.apis.published import PUBLISHED, compare_preparation, find_preparation, find_published
 from vt.checkpoints.channels import adapt_channels
 from vt.checkpoints.loading import weights_only
-from vt.checkpoints.public import find_preparation
 from vt.checkpoints.reading import load_checkpoint
 from vt.engine.checks.channels import check_image_channels
 from vt.errors import UserError

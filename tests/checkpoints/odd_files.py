@@ -225,7 +225,6 @@ WHOLE = {
     'no pickle': lambda path: archive(path, b''),
     'a byte order': lambda path: archive(path, checkpoint(b'N'), byteorder=b'x' * MEGABYTE),
     'an alignment': lambda path: archive(path, checkpoint(b'N'), **{'.storage_alignment': b'9' * MEGABYTE}),
-    'older: 4 GB': of_legacy(call('builtins.bytearray', number(4 * 10**9))),
     'older: views': of_legacy(
         b'('
         + text('storage')

@@ -24,9 +24,7 @@ def written(path, **meta):
     [
         {},
         dict(dataset_meta=None),
-        dict(dataset_meta={}),
         dict(dataset_meta=dict(classes=None, palette=None)),
-        dict(dataset_meta=dict(classes=('a', 'b'), palette=COLOURS)),
         dict(dataset_meta=dict(CLASSES=['a', 'b'], PALETTE=tuple(map(tuple, COLOURS)), seg_map_suffix='.png')),
         dict(dataset_meta=dict(classes=['ä', '猫 (cat)'], palette=[], reduce_zero_label=False, label_map={0: 1})),
     ],
@@ -38,25 +36,17 @@ def test_what_data_sets_say_is_kept(meta, tmp_path):
 @pytest.mark.parametrize(
     ('dataset_meta', 'message'),
     [
-        (5, r"{} is damaged: AttributeError: 'int' object"),
         (['a', 'b'], r"{} is damaged: AttributeError: 'list' object"),
-        (dict(classes=5), 'dataset_meta.classes of {} is 5, not a list of names'),
         (dict(classes='cat'), "dataset_meta.classes of {} is 'cat', not a list of names"),
-        (dict(classes=dict(a=1)), "dataset_meta.classes of {} is {{'a': 1}}, not a list of names"),
         (dict(classes={'a', 'b'}), 'dataset_meta.classes of {} is a set, which has no order'),
         (dict(classes=['a', 5]), 'name 1 of dataset_meta.classes of {} is 5, not a text'),
-        (dict(classes=['a', '']), "name 1 of dataset_meta.classes of {} is '', not a text"),
-        (dict(classes=[CLEARS]), r'name 0 of dataset_meta.classes of {} holds control characters: cat\\x1b\[2J$'),
-        (dict(CLASSES=[CLEARS]), 'name 0 of dataset_meta.CLASSES of {} holds control characters'),
+        (dict(CLASSES=[CLEARS]), r'name 0 of dataset_meta.CLASSES of {} holds control characters: cat\\x1b\[2J$'),
         (dict(classes=['x' * 10**6]), 'name 0 of dataset_meta.classes of {} has 1,000,000 characters'),
         (dict(classes=['x'] * 100_001), 'dataset_meta.classes of {} holds 100,001 names of classes; at most'),
         (dict(classes=torch.zeros(5)), 'dataset_meta.classes of {} is tensor'),
-        (dict(classes=['a', 'b'], palette=COLOURS[:1]), 'dataset_meta.palette of {} holds 1 colours for 2 classes'),
         (dict(classes=['a'], palette=COLOURS), 'dataset_meta.palette of {} holds 2 colours for 1 classes'),
         (dict(palette=[[0, 0, 256]]), r'colour 0 of dataset_meta.palette of {} is \[0, 0, 256\], not three'),
-        (dict(palette=[[0, 0, 0.5]]), r'colour 0 of dataset_meta.palette of {} is \[0, 0, 0.5\], not three'),
         (dict(PALETTE=['red']), "colour 0 of dataset_meta.PALETTE of {} is 'red', not three"),
-        (dict(palette=5), 'dataset_meta.palette of {} is 5, not a list of colours'),
     ],
 )
 def test_what_can_not_be_used_is_named(dataset_meta, message, tmp_path):
@@ -67,29 +57,19 @@ def test_what_can_not_be_used_is_named(dataset_meta, message, tmp_path):
     assert len(str(raised.value)) < 300 + len(str(path))
 
 
-def test_meta_is_a_dict(tmp_path):
-    torch.save(dict(state_dict=dict(weight=torch.zeros(2)), meta=[1]), tmp_path / 'a.pth')
-    with pytest.raises(ValueError, match=r"a\.pth is damaged: AttributeError: 'list' object"):
-        load_checkpoint(tmp_path / 'a.pth')
-
-
-def weights_of_the_small_one(path, classes):
+def test_a_model_needs_as_many_names_as_it_has_classes(tmp_path):
+    names, path = [f'number {index}' for index in range(10)], tmp_path / 'a.pth'
     cfg = Config.fromfile(CONFIG)
     sizes = [option.split('=') for option in SMALL_CLASSIFIER if option.startswith('model.')]
     cfg.merge_from_dict({name: int(size) for name, size in sizes})
-    model = get_model(cfg)
-    torch.save(dict(state_dict=model.state_dict(), meta=dict(dataset_meta=dict(classes=classes))), path)
-    return cfg
-
-
-def test_a_model_needs_as_many_names_as_it_has_classes(tmp_path):
-    names = [f'number {index}' for index in range(10)]
-    cfg = weights_of_the_small_one(tmp_path / 'a.pth', names)
-    assert get_model(cfg, str(tmp_path / 'a.pth')).dataset_meta['classes'] == names
-    for wrong in (names[:3], [*names, 'more']):
-        cfg = weights_of_the_small_one(tmp_path / 'a.pth', wrong)
-        with pytest.raises(ValueError, match=rf'a\.pth holds {len(wrong)} names of classes, the model has 10 classes'):
-            get_model(cfg, str(tmp_path / 'a.pth'))
+    state = get_model(cfg).state_dict()
+    for classes in (names, names[:3], [*names, 'more']):
+        torch.save(dict(state_dict=state, meta=dict(dataset_meta=dict(classes=classes))), path)
+        if len(classes) == 10:
+            assert get_model(cfg, path).dataset_meta['classes'] == names
+            continue
+        with pytest.raises(ValueError, match=rf'a\.pth holds {len(classes)} names of classes, the model has 10'):
+            get_model(cfg, path)
 
 
 def test_tools_end_in_one_line(tmp_path):

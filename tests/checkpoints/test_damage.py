@@ -137,12 +137,6 @@ def test_other_files_are_named(content, reason, tmp_path):
         load_checkpoint(tmp_path / 'a.pth')
 
 
-def test_an_archive_of_something_else(tmp_path):
-    with zipfile.ZipFile(tmp_path / 'a.pth', 'w') as archive:
-        archive.writestr('a.txt', 'text')
-    assert find_damage(tmp_path / 'a.pth')
-
-
 class Run:
     """A work directory with three checkpoints."""
 

@@ -7,11 +7,9 @@ import threading
 
 import pytest
 import torch
-from checkpoints.hostile_files import CALLS, checkpoint_with, in_checkpoint, python_that_makes
+from checkpoints.hostile_files import CALLS, in_checkpoint, python_that_makes
 from checkpoints.small_models import load_part
 from forked_tools import run_forked
-from mmengine.config import Config
-from mmengine.infer import BaseInferencer
 from mmengine.model import BaseModule
 from mmengine.registry import WEIGHT_INITIALIZERS, build_from_cfg
 from mmengine.runner import checkpoint as mmengine_checkpoint
@@ -151,32 +149,6 @@ def test_addresses(tmp_path, caches, hostile, marker, monkeypatch):
         with pytest.raises(OSError, match=r'none\.pth was not downloaded \(.+\): correct the name'):
             CheckpointLoader.load_checkpoint(f'{address}/none.pth')
     assert not marker.exists()
-
-
-@pytest.mark.parametrize('name', ['s3://bucket/a.pth', 'cluster:s3://bucket/a.pth', 'petrel://a.pth', 'pavi://a.pth'])
-def test_stores_whose_clients_are_not_public(name):
-    with (
-        weights_only(),
-        pytest.raises(ValueError, match=r'a\.pth is not loaded, because .+: download it and give its path'),
-    ):
-        CheckpointLoader.load_checkpoint(name)
-
-
-def test_inference_does_not_run_a_config_from_a_checkpoint(tmp_path, marker):
-    checkpoint = checkpoint_with(None)
-    checkpoint['meta']['cfg'] = checkpoint['message_hub']['runtime_info']['cfg'] = python_that_makes(marker)
-    torch.save(checkpoint, tmp_path / 'a.pth')
-    with weights_only(), pytest.raises(ValueError, match='Cannot find the config'):
-        BaseInferencer._init_model(object.__new__(_Inferencer), Config(), str(tmp_path / 'a.pth'))
-    assert not marker.exists()
-
-
-class _Inferencer(BaseInferencer):
-    def _init_pipeline(self, cfg): ...
-
-    def visualize(self, *arguments): ...
-
-    def postprocess(self, *arguments): ...
 
 
 def test_libraries_that_load_by_themselves(hostile, marker, monkeypatch):

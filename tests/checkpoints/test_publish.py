@@ -57,13 +57,6 @@ def test_shared_and_strided_tensors_are_published(tmp_path):
     assert torch.equal(state['c'], weight[:, :1])
 
 
-def test_a_file_of_plain_weights_is_published(tmp_path):
-    torch.save(torch.nn.Linear(1, 1).state_dict(), tmp_path / 'a.pth')
-    path = publish(tmp_path / 'a.pth', tmp_path / 'a.safetensors', config='model = dict(type="vt.VTResNet")')
-    assert 'vt.VTResNet' in read_metadata(path)['config']
-    assert 'classes' not in read_metadata(path)
-
-
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [

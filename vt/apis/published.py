@@ -1,8 +1,10 @@
 """Published weights of configs, by library, and the preprocessing of images that they need."""
 
+import json
+import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -10,10 +12,12 @@ from typing import Any
 from mmengine.config import Config
 from mmengine.logging import print_log
 
-from vt.checkpoints.public import Preparation, find_preparation
+from vt.checkpoints.files import interpreting
+from vt.checkpoints.public import fetching, locate_hub, torchvision_weights
 from vt.engine.checks.channels import image_channels, preprocessor_of
 from vt.engine.config_parts import leaves
 from vt.errors import UserError
+from vt.untrusted_text import printable
 
 # Names of configs, of timm's models and of torchvision's weights. Weights of the hub are timm's.
 PUBLISHED: dict[str, tuple[str | None, str | None]] = {
@@ -40,6 +44,31 @@ LIBRARIES = ('timm', 'torchvision', 'huggingface')
 NEAR = 0.5  # of 255: means that differ by rounding are equal
 
 
+@dataclass(frozen=True)
+class Preparation:
+    """Preprocessing of images or video frames for a published classifier.
+
+    Attributes:
+        resize: size of the shorter side in pixels.
+        crop: side of the square centre crop in pixels.
+        interpolation: ``'bilinear'`` or ``'bicubic'``.
+        mean, std: mean and standard deviation of each channel (RGB), for pixels from 0 to 255.
+        classes: class names, if the library provides them.
+    """
+
+    resize: int
+    crop: int
+    interpolation: str
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    classes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        mean, std = (', '.join(f'{value:.6g}' for value in values) for values in (self.mean, self.std))
+        size = f'shorter side {self.resize} ({self.interpolation}), centre {self.crop}x{self.crop}'
+        return f'{size}, mean {mean}, deviation {std}'
+
+
 def find_published(config: str | PathLike | Config, library: str) -> str:
     """Return the address of a library's published weights for a config, such as ``timm://resnet50.a1_in1k``.
 
@@ -62,6 +91,48 @@ def find_published(config: str | PathLike | Config, library: str) -> str:
     return dict(timm='timm://', torchvision='torchvision://', huggingface='hf://timm/')[library] + found
 
 
+def find_preparation(address: str) -> Preparation | None:
+    """Return the preprocessing that a library specifies for published weights; None for other files.
+
+    Args:
+        address: ``timm://NAME``, ``hf://OWNER/NAME`` in timm's format, or ``torchvision://ResNet50_Weights.NAME``.
+
+    Raises:
+        UserError: see :func:`vt.checkpoints.public.read_timm`; or the specification is incomplete, or does not crop
+            the centre.
+        FileError: the specification cannot be downloaded.
+    """
+    scheme, separator, name = address.partition('://')
+    if scheme == 'torchvision' and '_Weights.' in name:
+        weights = torchvision_weights(name)
+        to = weights.transforms()
+        mean, std = ([255 * value for value in values] for values in (to.mean, to.std))
+        classes = tuple(weights.meta['categories'])
+        return Preparation(to.resize_size[0], to.crop_size[0], to.interpolation.value, (*mean,), (*std,), classes)
+    if not separator or scheme not in ('timm', 'hf'):
+        return None
+    with interpreting(address, 'give the path of its file'):
+        specified = _read_specification(scheme, name)
+        if (crop := specified.get('crop_mode') or 'center') != 'center':
+            reason = f"crop_mode={printable(repr(crop), 40)}, but only 'center' is supported"
+            raise UserError(f'{address} has {reason}: give the path of its file')
+        side = int(specified['input_size'][-1])
+        mean, std = (tuple(255.0 * value for value in specified[key]) for key in ('mean', 'std'))
+        resize = math.floor(side / specified['crop_pct'])
+        return Preparation(resize, side, str(specified['interpolation']), mean, std)
+
+
+def _read_specification(scheme: str, name: str) -> dict[str, Any]:
+    """Return timm's settings of the preprocessing of its weights, or those in a repository of the hub."""
+    if scheme == 'hf':
+        return json.loads(locate_hub(name, 'config.json').read_bytes())['pretrained_cfg']
+    with fetching(f'timm://{name}'):
+        import timm
+
+        known: Any = timm.get_pretrained_cfg(name)
+        return known.to_dict()
+
+
 def prepare_as_published(cfg: Config, address: str | None) -> Preparation | None:
     """Set the preprocessing of published weights in a config, in place, and log it.
 
@@ -76,7 +147,7 @@ def prepare_as_published(cfg: Config, address: str | None) -> Preparation | None
         What was entered.
 
     Raises:
-        UserError: as :func:`vt.checkpoints.public.find_preparation`.
+        UserError: as :func:`find_preparation`.
     """
     found = find_preparation(str(address)) if address else None
     if found is None or 'head' not in cfg.model:

@@ -21,8 +21,6 @@ FORCE, FORCE_NOT = 'TORCH_FORCE_WEIGHTS_ONLY_LOAD', 'TORCH_FORCE_NO_WEIGHTS_ONLY
 LOADERS = {
     mmengine_checkpoint.load_from_local: [''],
     mmengine_checkpoint.load_from_http: ['http://', 'https://'],
-    mmengine_checkpoint.load_from_pavi: ['pavi://'],
-    mmengine_checkpoint.load_from_ceph: [r'(\S+\:)?s3://', r'(\S+\:)?petrel://'],
     mmengine_checkpoint.load_from_torchvision: ['modelzoo://', 'torchvision://'],
     mmengine_checkpoint.load_from_openmmlab: ['open-mmlab://', 'openmmlab://'],
     mmengine_checkpoint.load_from_mmcls: ['mmcls://'],

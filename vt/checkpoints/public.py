@@ -1,14 +1,11 @@
-"""Find published weights by address or by name in a model zoo, and the image preprocessing that they need.
+"""Find published weights by address, or by name in a model zoo.
 
 Files are downloaded by the libraries' functions to their caches, and only if an address asks for it.
 """
 
-import json
-import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -19,39 +16,12 @@ from mmengine.runner import checkpoint as mmengine_checkpoint
 from vt.errors import FileError, UserError
 from vt.untrusted_text import printable
 
-from .files import interpreting
-
 EXTRAS = dict(timm='timm', hf='hub')  # of setup.py
 ZOOS = {
     **dict.fromkeys(('torchvision', 'modelzoo'), mmengine_checkpoint.get_torchvision_models),
     **dict.fromkeys(('open-mmlab', 'openmmlab'), mmengine_checkpoint.get_external_models),
     'mmcls': mmengine_checkpoint.get_mmcls_models,
 }
-
-
-@dataclass(frozen=True)
-class Preparation:
-    """Preprocessing of images or video frames for a published classifier.
-
-    Attributes:
-        resize: size of the shorter side in pixels.
-        crop: side of the square centre crop in pixels.
-        interpolation: ``'bilinear'`` or ``'bicubic'``.
-        mean, std: mean and standard deviation of each channel (RGB), for pixels from 0 to 255.
-        classes: class names, if the library provides them.
-    """
-
-    resize: int
-    crop: int
-    interpolation: str
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-    classes: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        mean, std = (', '.join(f'{value:.6g}' for value in values) for values in (self.mean, self.std))
-        size = f'shorter side {self.resize} ({self.interpolation}), centre {self.crop}x{self.crop}'
-        return f'{size}, mean {mean}, deviation {std}'
 
 
 def locate(name: str) -> Path:
@@ -81,7 +51,7 @@ def locate(name: str) -> Path:
 
 def _fetch(address: str) -> Path:
     path = Path(torch.hub.get_dir(), 'checkpoints', Path(urlparse(address).path).name)
-    with _fetching(address):
+    with fetching(address):
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
             torch.hub.download_url_to_file(address, str(path), progress=os.isatty(0))
@@ -95,7 +65,7 @@ def read_timm(name: str) -> dict[str, torch.Tensor]:
         UserError: timm is not installed, or has no weights of this name.
         FileError: they cannot be downloaded.
     """
-    with _fetching(f'timm://{name}'), torch.random.fork_rng(devices=[]):  # timm initialises weights before loading
+    with fetching(f'timm://{name}'), torch.random.fork_rng(devices=[]):  # timm initialises weights before loading
         import timm
 
         return timm.create_model(name, pretrained=True).state_dict()
@@ -103,7 +73,7 @@ def read_timm(name: str) -> dict[str, torch.Tensor]:
 
 def locate_hub(name: str, file: str = 'model.safetensors') -> Path:
     """Return the path of a file in a repository of the Hugging Face hub, ``'owner/name'``; errors as above."""
-    with _fetching(f'hf://{name}'):
+    with fetching(f'hf://{name}'):
         from huggingface_hub import hf_hub_download
 
         return Path(hf_hub_download(name, file))
@@ -120,7 +90,7 @@ def torchvision_weights(name: str) -> Any:
 
 
 @contextmanager
-def _fetching(address: str) -> Iterator[None]:
+def fetching(address: str) -> Iterator[None]:
     """Convert errors of the block to one-line errors."""
     try:
         yield
@@ -131,43 +101,3 @@ def _fetching(address: str) -> Iterator[None]:
         reason = printable(' '.join(str(error).split()), 160)
         advice = 'correct the name, connect to the internet once, or give the path of a local file'
         raise FileError(f'{address} was not downloaded ({reason}): {advice}') from error
-
-
-def find_preparation(address: str) -> Preparation | None:
-    """Return the preprocessing that a library specifies for published weights; None for other files.
-
-    Args:
-        address: ``timm://NAME``, ``hf://OWNER/NAME`` in timm's format, or ``torchvision://ResNet50_Weights.NAME``.
-
-    Raises:
-        UserError: see :func:`read_timm`; or the specification is incomplete, or does not crop the centre.
-        FileError: the specification cannot be downloaded.
-    """
-    scheme, separator, name = address.partition('://')
-    if scheme == 'torchvision' and '_Weights.' in name:
-        weights = torchvision_weights(name)
-        to = weights.transforms()
-        mean, std = ([255 * value for value in values] for values in (to.mean, to.std))
-        classes = tuple(weights.meta['categories'])
-        return Preparation(to.resize_size[0], to.crop_size[0], to.interpolation.value, (*mean,), (*std,), classes)
-    if not separator or scheme not in EXTRAS:
-        return None
-    with interpreting(address, 'give the path of its file'):
-        specified = _read_specification(scheme, name)
-        if (crop := specified.get('crop_mode') or 'center') != 'center':
-            reason = f"crop_mode={printable(repr(crop), 40)}, but only 'center' is supported"
-            raise UserError(f'{address} has {reason}: give the path of its file')
-        side = int(specified['input_size'][-1])
-        mean, std = (tuple(255.0 * value for value in specified[key]) for key in ('mean', 'std'))
-        resize = math.floor(side / specified['crop_pct'])
-        return Preparation(resize, side, str(specified['interpolation']), mean, std)
-
-
-def _read_specification(scheme: str, name: str) -> dict[str, Any]:
-    """Return timm's settings of the preprocessing of its weights, or those in a repository of the hub."""
-    if scheme == 'hf':
-        return json.loads(locate_hub(name, 'config.json').read_bytes())['pretrained_cfg']
-    with _fetching(f'timm://{name}'):
-        import timm
-
-        return timm.get_pretrained_cfg(name).to_dict()

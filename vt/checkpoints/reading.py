@@ -82,7 +82,7 @@ class Checkpoint:
         """Return the size of the images of its training, if the config gives one."""
         return read_image_size(self.config) if isinstance(self.config, str) else None
 
-    def keys(self) -> list[str]:
+    def state_keys(self) -> list[str]:
         """Return the keys of the state dicts with tensors, the one that is used by default first."""
         keys = [key for key in STATES if _has_tensors(self.content.get(key))]
         averages_first = 'n_averaged' in (self.content.get('model_ema') or ())  # torchvision's trainer tests them
@@ -92,19 +92,19 @@ class Checkpoint:
         """Return a state dict, without the prefix ``module.`` of a data-parallel model.
 
         Args:
-            weights: key of the state dict; by default the first of :meth:`keys`, or the file is a state dict itself.
+            weights: key of the state dict; by default the first of :meth:`state_keys`, or the whole file without one.
 
         Raises:
             UserError: there is no such key, or it has no tensors.
         """
-        keys = self.keys()
+        keys = self.state_keys()
         if weights is not None and not _has_tensors(self.content.get(weights)):
             raise UserError(f'{self.name} has no weights={weights!r}: set one of {", ".join(keys)}')
         key = weights or next(iter(keys), None)
         state = self.content[key] if key else self.content
         named = [(str(name), value) for name, value in state.items() if isinstance(value, Tensor)]
         skipped = COUNTERS if key and 'ema' in key else ()
-        tensors = OrderedDict((name.removeprefix('module.'), value) for name, value in named if name not in skipped)
+        tensors: Any = OrderedDict((name.removeprefix('module.'), item) for name, item in named if name not in skipped)
         if not tensors:
             raise UserError(f'{self.name} has no weights by name: give a checkpoint or a state dict')
         tensors._metadata = getattr(state, '_metadata', OrderedDict())  # versions of modules

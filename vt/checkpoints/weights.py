@@ -151,7 +151,7 @@ def load_weights(
         free = {key for key in differing if key.startswith(rules.free)}
         for key in free:
             del state[key]
-        for key in differing - free:
+        for key in sorted(differing - free):
             resized[key] = tuple(state[key].shape), tuple(own[key].shape)  # the part resizes it itself, or refuses it
         missing, unexpected = _enter(model, state)
         unexpected, computed = split_computed(model, state, unexpected)
@@ -236,7 +236,7 @@ def _require(rules: Rules, own: State, loaded: set[str], missing: Iterable[str],
 
 def _which(checkpoint: Checkpoint, weights: str | None) -> list[str]:
     """Return a note about which state dict of a file is used, if it has several or ``weights`` is set."""
-    keys = checkpoint.keys()
+    keys = checkpoint.state_keys()
     first = weights or next(iter(keys), None)
     others = ', '.join(key for key in keys if key != first)
     return [f'weights: {first} (others: {others or "none"})'] if others or weights else []
@@ -270,14 +270,14 @@ def check_own_loading(model: nn.Module) -> None:
         _, state, _ = to_own_names(part, held, prefix)
         both = sorted(own.keys() & state.keys())  # in one order in all processes, which gather what is sharded
         loaded = {key for key in both if _is_entered(key, own[key], state[key])}
-        empty = [child for child, _ in part.named_children() if not any(key.startswith(f'{child}.') for key in loaded)]
-        new = {key for key in own if key.split('.')[0] in empty}
         left, _ = split_computed(part, state, sorted(state.keys() - own.keys()))
-        rules = Rules(part, may_differ=tuple(init_cfg.get('may_differ', ())))
+        missing, rules = own.keys() - loaded, Rules(part, may_differ=tuple(init_cfg.get('may_differ', ())))
+        level = logging.WARNING if rules.lacking(missing, loaded) else logging.INFO
+        rules.optional += [f'{child}.' for child, _ in part.named_children()]
         with _refusing(f'{checkpoint.name} does not fit', f'{what} loads it itself: give a file with its names'):
-            _require(rules, own, loaded, own.keys() - loaded - new, left)
-        report = Report(checkpoint.name, loaded, {}, own.keys() - loaded, left, [f'loaded by {what} itself'])
-        print_log(str(report), 'current', logging.WARNING if rules.lacking(new, loaded) else logging.INFO)
+            _require(rules, own, loaded, missing, left)
+        report = Report(checkpoint.name, loaded, {}, missing, left, [f'loaded by {what} itself'])
+        print_log(str(report), 'current', level)
 
 
 def _loads_itself(part: nn.Module) -> bool:
