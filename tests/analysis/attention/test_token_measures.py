@@ -104,15 +104,6 @@ def test_density_is_the_mean_over_the_regions_pixels(shape):
         assert density[index, token].item() == pytest.approx(expected)
 
 
-def test_density_of_known_maps():
-    region = torch.tensor([[[1.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0]]])  # the second image has none of it
-    even, on_it, off_it = [0.25] * 4, [1.0, 0, 0, 0], [0, 0.5, 0.5, 0]
-    maps = torch.tensor([even, on_it, off_it]).view(1, 3, 1, 4).expand(2, -1, -1, -1)
-    density = attention_density(maps, region)
-    assert density[0].tolist() == [1, 4, 0]
-    assert density[1].isnan().all()
-
-
 @pytest.mark.parametrize('image_size', [(480, 640), (33, 33)])
 @pytest.mark.parametrize('shape', SHAPES)
 def test_distances_are_means_over_all_pairs_of_pixels(shape, image_size):
