@@ -132,7 +132,7 @@ def test_what_is_no_image_is_one_line_and_the_page_goes_on(page, image, folder):
     page.drop(folder / 'damaged.png', folder / 'empty.png', write_empty_png(folder / 'wide.png', 9000, 9000))
     page.wait(lambda page: 'damaged.png' in page.text('#status [role=alert]'))
     assert page.text('#status') == (
-        'damaged.png is no image that can be read; empty.png is no image that can be read; '
+        'damaged.png is no image that can be read; empty.png is not an image that can be read; '
         'wide.png has more than 64 million pixels: make it smaller'
     )
     with (folder / 'huge.png').open('wb') as file:

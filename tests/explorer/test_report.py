@@ -135,10 +135,9 @@ def test_tokens_of_a_grid_look_without_those_of_classes(folder):
 @pytest.mark.parametrize(
     ('name', 'message'),
     [
-        ('nowhere.png', 'there is no image nowhere.png'),
-        ('text.png', 'text.png is no image that can be read'),
-        ('empty.png', 'empty.png is no image that can be read'),
-        ('damaged.jpg', 'damaged.jpg is no image that can be read'),
+        ('text.png', 'text.png is not an image that can be read'),
+        ('empty.png', 'empty.png is not an image that can be read'),
+        ('damaged.jpg', 'damaged.jpg is not an image that can be read'),
         ('wide.png', 'wide.png has more than 64 million pixels'),
         ('bomb.png', 'bomb.png has more than 64 million pixels'),
     ],
@@ -150,7 +149,7 @@ def test_what_is_no_image_is_named(name, message, tmp_path):
     write_empty_png(tmp_path / 'wide.png', 9000, 9000)
     write_empty_png(tmp_path / 'bomb.png', 60000, 60000)
     with pytest.raises(UserError, match=message):
-        open_image(str(tmp_path / name), name)
+        open_image(str(tmp_path / name))
 
 
 def test_what_cannot_be_done_is_one_line(folder, classifier, image, tmp_path):
@@ -165,7 +164,7 @@ def test_what_cannot_be_done_is_one_line(folder, classifier, image, tmp_path):
     assert_one_line(result, 'there is no checkpoint nowhere.pth')
     assert_one_line(explore(config, checkpoint, '--html', checkpoint), 'is an input and would be overwritten')
     assert_one_line(explore(config, checkpoint, '--html', 'none/r.html'), 'there is no folder none')
-    assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--inputs', 'no.png'), 'there is no image no')
+    assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--inputs', 'no.png'), 'there is no no.png: put')
     (tmp_path / 'empty').mkdir()
     assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--inputs', 'empty'), 'empty contains no file that')
     assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--device', 'cuda:x'), "device 'cuda:x' cannot be")

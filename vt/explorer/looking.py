@@ -4,7 +4,6 @@ Letters: h heads, L tokens, H and W size of a map, Q queries, K keys.
 """
 
 import math
-import os
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +21,7 @@ from vt.apis import ClassificationInferencer, SegmentationInferencer
 from vt.datasets.bands import as_rgb, read_bands
 from vt.engine.image_hooks import reads_bgr, visible
 from vt.engine.launch import is_segmentation
-from vt.errors import MissingFileError, UserError
+from vt.errors import UserError
 from vt.image_bounds import check_image_size
 from vt.inference.inputs import read_image, seen_by
 from vt.inference.test_set import build_test_set, name_class, spread_over_classes
@@ -208,26 +207,16 @@ def pick_from_test_set(cfg: Config, number: int) -> list[ShownImage]:
     return images
 
 
-def open_image(path: str, name: str | None = None) -> ShownImage:
+def open_image(path: str) -> ShownImage:
     """Open an image of the user; its size is checked before it is decoded.
 
-    Args:
-        path: path of the file.
-        name: name for captions and errors; the path by default.
-
     Raises:
-        MissingFileError: the file does not exist.
+        OSError: the file does not exist.
         UserError: the file is not an image, or too large.
     """
-    name = name or path
-    if not os.path.isfile(path):
-        raise MissingFileError(f'there is no image {name}')
-    is_usual = check_image_size(path, name)
-    try:
-        pixels = read_image(path)[..., ::-1] if is_usual else as_rgb(read_bands(Path(path).read_bytes(), name))
-    except UserError as error:  # use the name that the user knows
-        raise UserError(f'{name} is no image that can be read') from error
-    return ShownImage(Path(name).name, path, _shrink(pixels))
+    is_usual = check_image_size(path)
+    pixels = read_image(path)[..., ::-1] if is_usual else as_rgb(read_bands(Path(path).read_bytes(), path))
+    return ShownImage(Path(path).name, path, _shrink(pixels))
 
 
 def _shrink(pixels: np.ndarray) -> np.ndarray:

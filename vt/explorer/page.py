@@ -170,9 +170,9 @@ def build_page(models: Models, images: Sequence[ShownImage]) -> gr.Blocks:
             added, refused = [], []
             for path in paths or []:
                 try:
-                    added.append(open_image(path, Path(path).name))
+                    added.append(open_image(path))
                 except Exception as error:
-                    refused.append(_explain(error))
+                    refused.append(_explain(error).replace(path, Path(path).name))
             known = [*added, *known]
             shown = show(added[0], *chosen) if added else [gr.skip()] * len(outputs)
             if refused:
