@@ -13,7 +13,7 @@ from vt.commands.outputs import write_measured
 from vt.engine.errors import one_line_errors
 from vt.errors import UserError
 
-from . import ablations, benchmark, claims, complexity, model_pages, survey
+from . import ablations, benchmark, complexity, model_pages, survey
 from .markdown import ROOT
 from .pages import render
 
@@ -70,12 +70,6 @@ def print_complexity(args: argparse.Namespace) -> None:
         print_table(rows, title, notes)
 
 
-def measure_claims(args: argparse.Namespace) -> None:
-    """Measure what structure, and what runs there are, say to the survey's claims."""
-    measured = dict(costs=claims.measure_costs(), places=claims.measure_places())
-    write_measured(claims.MEASURES, **measured, tokens=claims.measure_tokens(args.runs))
-
-
 def measure_references(args: argparse.Namespace) -> None:
     """Compare the survey's models that timm has with timm's."""
     write_measured(survey.DIFFERENCES, differences=survey.measure_references())
@@ -103,10 +97,6 @@ def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     ablation.add_argument('--speed', nargs='+', type=Path, default=[], help='files of tools/benchmark.py --out')
     ablation.add_argument('--out', type=Path, help='directory for the tables (.md, .csv) and the figure')
     add('complexity', print_complexity)
-    runs = ROOT / 'work_dirs/reproduce/survey-claims'
-    add('claims', measure_claims).add_argument(
-        '--runs', type=Path, default=runs, help=f'trained runs (default: {runs})'
-    )
     add('references', measure_references)
     return parser.parse_args(arguments)
 

@@ -8,7 +8,6 @@ from vt.apis import find_config, list_models
 from vt.apis.published import PUBLISHED
 from vt.checkpoints.files import read_json
 
-from .claims import describe_claims
 from .complexity import COST, count_config
 from .components import describe_choices, describe_survey_models, read_survey_models
 from .markdown import BENCHMARKS, ROOT, Rows, cells, config_path, table
@@ -101,5 +100,4 @@ PLACES = {
     'survey sources': lambda: table(describe_sources(), dense=True),
     'survey segmentors': lambda: table(describe_segmentors()),
     'published weights': lambda: table(describe_published()),
-    'survey claims': lambda: table(describe_claims(), dense=True),
 }

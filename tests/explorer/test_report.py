@@ -24,7 +24,7 @@ from vt.explorer.looking import look_at, open_image, pick_from_test_set
 from vt.explorer.views import describe_module, draw_token
 from vt.inference.test_set import build_test_set
 
-VIT = 'deit-mini_digits'
+VIT = 'deit-small_digits'
 
 
 @pytest.fixture(scope='module')

@@ -205,14 +205,6 @@ def test_tnt_starts_as_its_authors_draw_it():
     assert_starts(build(config), [*own, *COMMON])
 
 
-def test_a_token_fuser_adds_nothing_at_the_start():
-    """google-research/scenic 4a38d47 projects/token_learner/model.py: its mixing starts at zero."""
-    backbone = build(Config.fromfile(find_config('vit-tokenlearner_fuser_digits'))).backbone
-    fuser = backbone.stages[1].blocks[0].fuser
-    x = torch.randn(2, 384, 4, 4)
-    assert torch.equal(fuser(x, torch.randn(2, 8, 384)), x)
-
-
 def test_layers_are_drawn_by_class_and_name():
     model = nn.Sequential(nn.Conv2d(8, 400, 3, groups=4), nn.Linear(100, 100), nn.Sequential(nn.Linear(100, 100)))
     for parameter in model.parameters():

@@ -22,8 +22,6 @@ from vt.models import (
     ReductionCell,
     SinusoidalPosition,
     SparseAttention,
-    TokenFuser,
-    TokenizedBlock,
     TokenLearner,
     record_attention,
 )
@@ -400,32 +398,11 @@ def test_normalised_sums_are_torchs_first_transformer():
     torch.testing.assert_close(gradients, expected)
 
 
-def test_a_block_on_learned_tokens_is_its_equations():
-    torch.manual_seed(0)
-    parts = dict(attention=dict(type='vt.Attention'), feed_forward=dict(type='vt.FeedForward'))
-    tokens = dict(
-        tokenizer=dict(type='vt.TokenLearner', num_tokens=3, hidden_channels=5),
-        fuser=dict(type='vt.TokenFuser', num_tokens=3, hidden_channels=5),
-    )
-    block = TokenizedBlock(12, (2, 5), 3, **parts, **tokens, norm_cfg=dict(type='LN', eps=1e-6))
-
-    def theirs(x, weights):
-        learned = published.learned_tokens(x, published.under(weights, 'tokenizer'))
-        learned = published.plain_block(learned, weights, 3, 1e-6)
-        return published.fused(x, learned, published.under(weights, 'fuser'))
-
-    block.forward = functools.partial(block.forward, size=(2, 5))
-    assert_equal_with_gradients(randomise(block), theirs, torch.randn(2, 10, 12))
-
-
-def test_learned_tokens_are_averages_and_gates_lie_between():
-    x, tokens = torch.randn(2, 8, 3, 4), torch.randn(2, 5, 8)
+def test_learned_tokens_are_averages():
+    x = torch.randn(2, 8, 3, 4)
     maps = TokenLearner(8, 8, num_tokens=5).attention(x)
     assert maps.shape == (2, 1, 5, 3, 4)
     torch.testing.assert_close(maps.sum(dim=(-2, -1)), torch.ones(2, 1, 5))
-    gates = TokenFuser(8, 8, num_tokens=5).attention(x, tokens)
-    assert gates.shape == (2, 1, 5, 3, 4)
-    assert 0 < gates.min() < gates.max() < 1
 
 
 def test_waves_of_a_finer_grid_pass_through_those_of_training():
@@ -457,7 +434,6 @@ PARTS = dict(attention=dict(type='vt.Attention'), feed_forward=dict(type='vt.Fee
         (lambda: HadamardAttention(8, 2, kernel_size=4), 'kernel_size=4 must be odd'),
         (lambda: build('msg-tiny', 56), 'channels=9 is not divisible by region'),
         (lambda: build('swin-tiny', 56, type='vt.MessengerBlock', region=1), 'the attention must use MessengerWindows'),
-        (lambda: TokenFuser(8, 4), 'in_channels=8 and token_channels=4 must be equal'),
         (lambda: build('vit-rezero', 32, layer_scale=1.0), 'rezero and layer_scale are both set'),
         (
             lambda: PostNormBlock(8, (2, 2), 2, **PARTS, between=dict(type='vt.OnMap'), norm_cfg=dict(type='LN')),

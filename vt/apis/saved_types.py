@@ -21,8 +21,8 @@ TYPES = dict(
         ProgressiveSampling Projector PyramidReduction RecurrentTokenizer ReducedAttention ReductionCell
         RelativePositionBias ScaleFusion SegBandsPreProcessor SeparatePosition SimplePyramid SinusoidalPosition
         SoftSplit SparseAttention SqueezeExcite StridedReduction StripeAttention TalkingHeadsAttention TokenAverage
-        TokenBackbone TokenBatchNorm TokenEncoder TokenFuser TokenLabelHead TokenLearner TokenPooling TokenTransformer
-        TokenizedBlock TokenizerEmbed VTBackbone VTFPN VTModule VTResNet VTResNetAnywhere VTResNetCIFAR ValueTransformer
+        TokenBackbone TokenBatchNorm TokenEncoder TokenLabelHead TokenLearner TokenPooling TokenTransformer
+        TokenizerEmbed VTBackbone VTFPN VTModule VTResNet VTResNetAnywhere VTResNetCIFAR ValueTransformer
         VideoClassifier WindowAttention Windows
         LoadBands LoadClips PackClips SameForAllFrames ThreeCrops
     """,

@@ -27,7 +27,6 @@ from .positions import *
 from .post_norm_block import PostNormBlock
 from .recording import Record, record_attention
 from .token_pooling import TokenPooling
-from .tokenized_block import TokenizedBlock
 from .tokenizers import *
 from .vt_module import VTModule
 
@@ -51,7 +50,6 @@ __all__ = [
     'TokenBatchNorm',
     'TokenPart',
     'TokenPooling',
-    'TokenizedBlock',
     'VTModule',
     'record_attention',
 ]

@@ -1,6 +1,5 @@
 # TokenLearner (Ryoo et al., NeurIPS 2021) in a ViT-small: eight tokens of the map after the sixth of twelve blocks.
-# With TokenFuser the grid is kept, and each later block works on eight tokens: in the second stage, instead of
-# embed, type='vt.TokenizedBlock', tokenizer=dict(type='vt.TokenLearner'), fuser=dict(type='vt.TokenFuser').
+# TokenFuser, with which each later block works on eight tokens of a whole grid: projects/survey_claims.
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',

@@ -106,7 +106,7 @@ def test_mmpretrains_own_config_by_its_name(tmp_path):
 
 
 def test_a_strip_of_reaches_is_drawn(tmp_path):
-    arguments = [ROOT / 'configs/deit/ablations/deit-mini_digits.py', ROOT / 'configs/swin/swin-tiny_digits.py']
+    arguments = [ROOT / 'projects/survey_claims/configs/deit-mini_digits.py', ROOT / 'configs/swin/swin-tiny_digits.py']
     result = run_forked(TOOL, 'reach', *arguments, '--stage', '1', '--out', 'reach.png', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert cv2.imread(tmp_path / 'reach.png').shape[1] > 400  # three cells

@@ -4,8 +4,7 @@ Letters: N batch, C channels, K classes.
 """
 
 from mmpretrain.models.heads import LinearClsHead
-from mmpretrain.structures import DataSample
-from torch import Tensor, cat, nn
+from torch import Tensor, nn
 
 from vt.registry import MODELS
 
@@ -19,17 +18,13 @@ class DistillationTokenHead(LinearClsHead):
     Args:
         num_classes: K.
         in_channels: C.
-        labels_teach_both: train both tokens with labels and average their losses; for training without a teacher.
         init_cfg: as in mmengine.
         **head: other options of :class:`mmpretrain.models.heads.ClsHead`, such as ``loss`` and ``topk``.
     """
 
-    def __init__(
-        self, num_classes: int, in_channels: int, labels_teach_both: bool = False, init_cfg: dict | None = None, **head
-    ) -> None:
+    def __init__(self, num_classes: int, in_channels: int, init_cfg: dict | None = None, **head) -> None:
         init_cfg = init_cfg or dict(type='TruncNormal', layer='Linear', std=0.02)
         super().__init__(num_classes, in_channels, init_cfg=init_cfg, **head)
-        self.labels_teach_both = labels_teach_both
         self.fc_distillation = nn.Linear(in_channels, num_classes)
 
     def label_logits(self, feats: tuple) -> Tensor:
@@ -41,13 +36,9 @@ class DistillationTokenHead(LinearClsHead):
         return self.fc_distillation(feats[-1][1])
 
     def forward(self, feats: tuple) -> Tensor:
-        """Outputs of the backbone, the last of which is the two tokens, to logits ``(N, K)``."""
-        by_labels = self.label_logits(feats)
-        if not self.training:
-            return (by_labels + self.distillation_logits(feats)) / 2
-        # In training: logits of the tokens trained with labels, concatenated along the batch.
-        return cat([by_labels, self.distillation_logits(feats)]) if self.labels_teach_both else by_labels
+        """Outputs of the backbone, the last of which is the two tokens, to logits ``(N, K)``.
 
-    def loss(self, feats: tuple, data_samples: list[DataSample], **options) -> dict[str, Tensor]:
-        """Compute the loss of the tokens trained with labels."""
-        return super().loss(feats, data_samples * (2 if self.labels_teach_both else 1), **options)
+        In training they are those of the first token.
+        """
+        by_labels = self.label_logits(feats)
+        return by_labels if self.training else (by_labels + self.distillation_logits(feats)) / 2

@@ -1,7 +1,7 @@
 # A small DeiT with a distillation token and hard labels of a ResNet (DeiT, equation 3) on the embedded digits.
 # Top-1 96.39, 96.39, 95.83 % (seeds 0, 1, 2), 1.2 min: AMD EPYC, 1 thread, torch 2.14.1.
-# python -m docs.reports train survey-teacher
-# python tools/train.py configs/deit/ablations/deit-mini_hard_digits.py
+# python -m projects.survey_claims.report train survey-teacher
+# PYTHONPATH=. python tools/train.py projects/survey_claims/configs/deit-mini_hard_digits.py
 _base_ = 'deit-mini_digits.py'
 
 model = dict(

@@ -1,7 +1,7 @@
 # A small DeiT on the embedded digits, the baseline of the ablations with class tokens, a teacher and LayerScale.
 # Top-1 95.00, 97.50, 94.72 % (seeds 0, 1, 2), 0.6 min: AMD EPYC, 1 thread, torch 2.14.1.
-# python tools/train.py configs/deit/ablations/deit-mini_digits.py
-_base_ = '../../_base_/recipes/tokens_digits.py'
+# PYTHONPATH=. python tools/train.py projects/survey_claims/configs/deit-mini_digits.py
+_base_ = '../../../configs/_base_/recipes/tokens_digits.py'
 
 stage = dict(
     channels=96,

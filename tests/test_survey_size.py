@@ -1,35 +1,18 @@
-"""One line swaps a component of a model for another's: what stands in the network then, and how much code it is."""
+"""How much code the models of the survey are."""
 
 import ast
 import inspect
 import json
 from pathlib import Path
 
-import pytest
 import torch
 from mmengine.config import Config
 from mmpretrain.registry import MODELS
 from tool_runner import ROOT
 
 from vt.apis import find_config
-from vt.models import (
-    AbsolutePosition,
-    ClassAttention,
-    OnMap,
-    RelativePositionBias,
-    TokenFuser,
-    TokenizerEmbed,
-)
 
 SURVEY_MODELS = json.loads((ROOT / 'docs/reports/survey_models.json').read_text())['models']
-# Of each the part that is gone, how many there are of the new one, and what the blocks see at 224x224.
-SWAPS = {
-    'swin-tiny_lepe_digits': (RelativePositionBias, OnMap, 12, None),
-    'pvt-small_peg_digits': (AbsolutePosition, OnMap, 4, None),
-    'deit-small_tokenlearner_digits': (None, TokenizerEmbed, 1, [16, 9]),
-    'cait-s24_vt-tokens_digits': (ClassAttention, TokenizerEmbed, 1, [16, 16]),
-    'vit-tokenlearner_fuser_digits': (TokenizerEmbed, TokenFuser, 6, None),
-}
 
 
 def test_a_system_is_a_short_config_and_a_part_a_short_file():
@@ -66,22 +49,3 @@ def count_code(path: Path) -> int:
     }
     lines = enumerate(text.splitlines(), start=1)
     return sum(bool(line.strip()) and not line.strip().startswith('#') for at, line in lines if at not in docstrings)
-
-
-@pytest.mark.parametrize('name', SWAPS)
-def test_a_swap_is_ten_lines_and_one_part(name):
-    path = find_config(name)
-    assert len(path.read_text().splitlines()) <= 10
-    gone, new, number, tokens = SWAPS[name]
-    config = Config.fromfile(path).model.backbone.to_dict()
-    with torch.device('meta'):
-        backbone = MODELS.build(config)
-        backbone.eval()
-        parts = list(backbone.modules())
-        assert gone is None or not any(isinstance(part, gone) for part in parts)
-        assert sum(isinstance(part, new) for part in parts) == number
-        seen = []
-        for stage in backbone.stages:
-            stage.blocks[0].register_forward_pre_hook(lambda block, args: seen.append(args[0].shape[1]))
-        backbone(torch.zeros(1, 3, config['image_size'], config['image_size']))
-    assert tokens is None or seen == tokens

@@ -1,7 +1,7 @@
 # CaiT-S24 with 16 tokens of VT, which attend to each other, instead of class attention, on the embedded digits.
 # Top-1 not measured yet.
-# python tools/train.py configs/cait/ablations/cait-s24_vt-tokens_digits.py
-_base_ = '../cait-s24_digits.py'
+# PYTHONPATH=. python tools/train.py projects/survey_claims/configs/cait-s24_vt-tokens_digits.py
+_base_ = '../../../configs/cait/cait-s24_digits.py'
 
 tokens = dict(type='vt.TokenizerEmbed', tokenizer=dict(type='vt.FilterTokenizer', num_tokens=16))
 second = dict(channels=384, depth=2, embed=tokens, norm=True)

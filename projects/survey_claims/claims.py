@@ -16,6 +16,8 @@ from mmpretrain.registry import MODELS as CLASSIFIERS
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
 
+from docs.reports.markdown import ROOT, Rows, config_path
+from docs.reports.scores import by_label, read_table
 from vt.analysis.ablation.run_scores import Scores, compare
 from vt.apis import get_model
 from vt.checkpoints.files import read_json
@@ -24,11 +26,11 @@ from vt.engine.counting import count_complexity
 from vt.engine.launch import draw_weights
 from vt.inference.test_set import build_test_set
 
-from .markdown import BENCHMARKS, RECORDS, ROOT, Rows, config_path
-from .scores import AGAIN, by_label, read_table
-
-MEASURES = BENCHMARKS / 'survey/claims.json'  # as python -m docs.reports claims writes them
-CLAIMS = Path(__file__).with_suffix('.yml')
+FOLDER = Path(__file__).parent
+RECORDS, CONFIGS = FOLDER / 'records', FOLDER / 'configs'
+MEASURES = FOLDER / 'measured.json'  # as report.py claims writes them
+CLAIMS = FOLDER / 'claims.yml'
+AGAIN = 'python -m projects.survey_claims.report train'
 IN1K = '{}_16xb64-300e_in1k'
 SIZES = (224, 448, 896)
 COSTS = ('deit-small', 'pvt-small', 'pvtv2-b2', 'pvtv2-b2-li', 'mvitv2-tiny', 'swin-tiny')
@@ -112,7 +114,7 @@ def measure_tokens(runs: Path) -> dict[str, list[dict[str, float]]]:
     found = {}
     for label in TOKENS:
         folders = sorted(runs.glob(f'{label}_seed-*'))
-        found[label] = [_cosines(ROOT / config_path(label), folder / LAST) for folder in folders]
+        found[label] = [_cosines(CONFIGS / f'{label}.py', folder / LAST) for folder in folders]
     return {label: cosines for label, cosines in found.items() if cosines}
 
 
@@ -128,8 +130,8 @@ def _cosines(config: Path, checkpoint: Path) -> dict[str, float]:
 
 def describe_claims(measures: Path = MEASURES, records: Path = RECORDS / 'survey-claims.json') -> Rows:
     """A row a claim: where it stands, how it is tested, what came out, and whether it holds here."""
-    measured = read_json(measures, 'measure it: python -m docs.reports claims')
-    runs = read_table(records) if records.is_file() else []
+    measured = read_json(measures, 'measure it: python -m projects.survey_claims.report claims')
+    runs = read_table(records, AGAIN) if records.is_file() else []
     scores = by_label(runs)
     same, apart = (partial(_tell_cosines, measured['tokens'].get(label), scores.get(label)) for label in TOKENS)
     outcomes = dict(
@@ -140,7 +142,7 @@ def describe_claims(measures: Path = MEASURES, records: Path = RECORDS / 'survey
         padding=_tell_places(measured['places']),
         pooling=_tell_costs(measured['costs']),
     )
-    text = re.sub(r'\{([\w-]+)\}', lambda found: config_path(found[1]), CLAIMS.read_text())
+    text = re.sub(r'\{([\w-]+)\}', r'configs/\1.py', CLAIMS.read_text())
     claims = yaml.safe_load(text)
     return [row | dict(zip(('result', 'verdict'), outcomes[name])) for name, row in claims.items()]
 

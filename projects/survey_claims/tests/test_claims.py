@@ -1,7 +1,6 @@
 """Claims of the survey: what measures them."""
 
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -9,13 +8,12 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmpretrain.registry import MODELS
 from mmpretrain.structures import DataSample
-from tool_runner import ROOT
 from torch.nn.functional import cross_entropy
 
-from docs.reports import claims
-from docs.reports.claims import TOKENS, describe_claims, explain_places, measure_tokens
-from vt.apis import find_config
-from vt.models import DistillationTokenHead
+from docs.reports.pages import MARK, fill_places, find_place
+from projects.survey_claims import claims, report
+from projects.survey_claims.claims import CONFIGS, TOKENS, describe_claims, explain_places, measure_tokens
+from projects.survey_claims.parts import LabelledTokensHead
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +36,7 @@ def test_places_are_told_by_what_differs_with_them():
 
 def test_labels_teach_two_class_tokens():
     torch.manual_seed(0)
-    head = DistillationTokenHead(5, 8, labels_teach_both=True, loss=dict(type='CrossEntropyLoss')).train()
+    head = LabelledTokensHead(5, 8, loss=dict(type='CrossEntropyLoss')).train()
     tokens, labels = torch.randn(2, 4, 8), torch.tensor([0, 3, 1, 4])
     losses = head.loss(((tokens[0], tokens[1]),), [DataSample().set_gt_label(label) for label in labels])
     each = [
@@ -51,7 +49,7 @@ def test_labels_teach_two_class_tokens():
 
 
 def test_cosines_are_those_of_the_checkpoint(tmp_path):
-    config = Config.fromfile(find_config(TOKENS[0]))
+    config = Config.fromfile(CONFIGS / f'{TOKENS[0]}.py')
     torch.manual_seed(0)
     model = MODELS.build(config.model)
     stage = model.backbone.stages[0]
@@ -72,9 +70,7 @@ def test_what_is_not_trained_is_said(tmp_path):
     untrained = [row['claim'] for row in rows if row['result'].startswith('Not trained yet')]
     assert len(untrained) == 4
     assert all(
-        Path(ROOT, 'docs', link.split(')')[0]).resolve().is_file()
-        for row in rows
-        for link in row['tested by'].split('](')[1:]
+        (claims.FOLDER / link.split(')')[0]).is_file() for row in rows for link in row['tested by'].split('](')[1:]
     )
 
 
@@ -115,3 +111,9 @@ def test_a_claim_of_cosines_holds_where_all_seeds_say_so(tmp_path):
     assert first['verdict'] == 'does not hold here'
     assert second['verdict'] == 'holds'
     assert first['result'] == 'parameters 0.900, 0.060; outputs 0.999, 0.930; top-1 90.00'
+
+
+def test_the_committed_page_is_what_is_written():
+    text = report.PAGE.read_text()
+    assert fill_places(text, report.PLACES) == text, 'python -m projects.survey_claims.report writes it again'
+    assert {find_place(mark, report.PLACES) for mark in MARK.findall(text)} == report.PLACES.keys()

@@ -1,7 +1,7 @@
 # DeiT-S with eight tokens of TokenLearner after block 6, on the embedded digits.
 # Top-1 not measured yet.
-# python tools/train.py configs/deit/ablations/deit-small_tokenlearner_digits.py
-_base_ = '../deit-small_digits.py'
+# PYTHONPATH=. python tools/train.py projects/survey_claims/configs/deit-small_tokenlearner_digits.py
+_base_ = '../../../configs/deit/deit-small_digits.py'
 
 learner = dict(type='vt.TokenizerEmbed', tokenizer=dict(type='vt.TokenLearner', num_tokens=8))
 first = {**_base_.architecture.backbone.stages[0], 'depth': 6}
