@@ -32,14 +32,6 @@ from vt.checkpoints.plain import IGNORED, NAMES, Conversion, Foreign, Ignored, m
 from vt.checkpoints.reading import TEXT, Checkpoint, load_checkpoint
 
 CLASSIFIER = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
-SEGMENTOR = ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
-FEW_SCENES = [
-    'train_cfg.max_iters=2',
-    'train_cfg.val_interval=2',
-    'train_dataloader.batch_size=2',
-    'val_dataloader.dataset.indices=2',
-    'model.neck.token_channels=64',
-]
 
 UNCHANGED = """
 import torch._dynamo  # it enters names of its own, and vt imports it
@@ -165,31 +157,20 @@ def assert_is_plain(path):
     return restored
 
 
-RECIPES = {
-    'a classifier with EMA and AMP': (
-        CLASSIFIER,
-        ['--amp'],
-        ['train_cfg.max_epochs=1', 'default_hooks.ema.type=EMAHook', *SMALL_CLASSIFIER],
-    ),
-    'a segmentor': (SEGMENTOR, [], [*FEW_SCENES, 'param_scheduler.0.end=2']),
-}
-
-
-@pytest.mark.parametrize('recipe', RECIPES)
-def test_our_files_hold_tensors_and_numbers_alone(recipe, tmp_path):
-    config, arguments, options = RECIPES[recipe]
-    result = run_forked('train.py', config, *arguments, '--work-dir', 'out', cwd=tmp_path, options=options)
+def test_our_files_hold_tensors_and_numbers_alone(tmp_path):
+    """Of a classifier with averages, trained in mixed precision."""
+    options = ['train_cfg.max_epochs=1', 'default_hooks.ema.type=EMAHook', *SMALL_CLASSIFIER]
+    result = run_forked('train.py', CLASSIFIER, '--amp', '--work-dir', 'out', cwd=tmp_path, options=options)
     assert result.returncode == 0, result.stderr
     for path in (tmp_path / 'out').glob('*.pth'):
         loaded = assert_is_plain(path)
         assert loaded['message_hub']['log_scalars']['train/loss'].mean() > 0
-        assert ('ema_state_dict' in loaded) == ('EMA' in recipe)
+        assert 'ema_state_dict' in loaded
     assert 'Not saved' not in result.stdout
 
 
 @pytest.mark.parametrize('optimizer', ['SGD', 'RMSprop', 'AdamW'])
-@pytest.mark.parametrize('resumed', ['Runner', 'VTRunner'])
-def test_what_mmengines_own_runner_writes_is_read_whole_and_resumed(optimizer, resumed, tmp_path):
+def test_what_mmengines_own_runner_writes_is_read_whole_and_resumed(optimizer, tmp_path):
     """As PyTorch reads it where it may run code, made plain, but for the texts of configs and names of files."""
     build_runner(tmp_path, dict(type=optimizer, lr=0.01), runner='Runner').train()
     path = tmp_path / 'epoch_1.pth'
@@ -202,14 +183,11 @@ def test_what_mmengines_own_runner_writes_is_read_whole_and_resumed(optimizer, r
     make_plain(expected)
     restore_histories(expected)
     assert equal(loaded, expected)
-    optimizer = dict(type=optimizer, lr=0.01)
-    whole = build_runner(tmp_path / 'whole', optimizer, epochs=2, runner='Runner')
-    on = build_runner(tmp_path / 'on', optimizer, epochs=2, load_from=path, resume=True)
+    on = build_runner(tmp_path / 'on', dict(type=optimizer, lr=0.01), epochs=2, load_from=path, resume=True)
     on.train()
     assert on.iter == 4
     assert_is_plain(tmp_path / 'on/epoch_2.pth')
     assert len(on.message_hub.get_scalar('train/loss').data[0]) == 4
-    assert whole.max_epochs == 2
 
 
 def test_numbers_of_numpy_and_nested_configs(tmp_path):

@@ -39,7 +39,6 @@ LIBRARIES = ('vt', 'mmcv', 'mmengine', 'mmpretrain', 'mmseg', 'timm', 'torch', '
 TAUGHT = ('vt.DistilledClassifier', 'vt.TokenLabelClassifier')  # saved as an ImageClassifier, with equal predictions
 TUPLE = 'tuple'  # JSON has no tuples, and the libraries distinguish them from lists
 LARGEST = 2**17  # number that a saved model may contain
-MAX_BYTES = 8_000_000  # of config.json; ImageNet-21k's names and colours take three million
 ADVICE = 'give a folder that was written by save_pretrained'
 
 
@@ -138,7 +137,7 @@ def read_folder(folder: str | PathLike) -> Config:
     """
     path = require(folder, CONFIG)
     require(folder, WEIGHTS)
-    content = read_json(path, ADVICE, keys=KEYS, most=MAX_BYTES)
+    content = read_json(path, ADVICE, keys=KEYS)
     with interpreting(path, ADVICE):
         content = {key: _from_json(value) for key, value in content.items()}
         scope, shape = content['scope'], content.get('shape')

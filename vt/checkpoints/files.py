@@ -106,9 +106,7 @@ def write_atomically(path: str | os.PathLike, data: bytes | memoryview | str, fo
         part.write_bytes(data)
 
 
-def read_json(
-    path: Path, hint: str, kind: type | tuple[type, ...] = dict, keys: Sequence[str] = (), most: int | None = None
-) -> Any:
+def read_json(path: Path, hint: str, kind: type | tuple[type, ...] = dict, keys: Sequence[str] = ()) -> Any:
     """Read a JSON file.
 
     Args:
@@ -116,26 +114,20 @@ def read_json(
         hint: how to make the file; the end of error messages.
         kind: required type of the content.
         keys: required keys of a dict.
-        most: maximum size in bytes.
 
     Raises:
         MissingFileError: the file does not exist.
         FileError: it cannot be opened.
-        UserError: it is damaged, too large, or has other content.
+        UserError: it is damaged, or has other content.
     """
     if not path.is_file():
         raise MissingFileError(f'there is no {path}; {hint}')
-    size = path.stat().st_size
-    if most is not None and size > most:
-        raise UserError(f'{path} has {size:,} bytes, more than the limit of {most:,}; {hint}')
-    if not size:
-        raise UserError(f'{path} is empty; {hint}')
     with interpreting(path, hint):
         content = json.loads(path.read_bytes())
     if not isinstance(content, kind):
-        kinds = kind if isinstance(kind, tuple) else (kind,)
-        needed = ' or '.join(part.__name__ for part in kinds)
-        raise UserError(f'{path} contains a {type(content).__name__}, but must contain a {needed}; {hint}')
+        raise UserError(
+            f'{path} contains a {type(content).__name__}, but must contain a {getattr(kind, "__name__", kind)}; {hint}'
+        )
     if missing := [key for key in keys if key not in content]:
         raise UserError(f'{path} lacks {", ".join(missing)}; {hint}')
     return content
