@@ -271,12 +271,3 @@ def test_the_libraries_own_tools_show_the_data(library, tool, config, options, t
     result = run_forked(script, *arguments, cwd=tmp_path, options=options)
     assert result.returncode == 0, result.stderr
     assert len(list((tmp_path / 'out').iterdir())) == 2
-
-
-def test_samples_of_data_sets_are_drawn_a_row_each(tmp_path):
-    configs = [ROOT / f'configs/baselines/{name}_digits.py' for name in ('resnet18', 'resnet18-half')]
-    result = run_forked('analysis/show_samples.py', *configs, '--out', 'out.png', '--images', '3', cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert cv2.imread(str(tmp_path / 'out.png')).shape == (280, 360, 3)
-    result = run_forked('analysis/show_samples.py', configs[0], '--out', 'nowhere/out.png', cwd=tmp_path)
-    assert_one_line(result, 'there is no folder nowhere to write out.png to')

@@ -180,8 +180,6 @@ def test_a_killed_sweep_goes_on(tmp_path):
         (['--seeds', '3:0'], '--seeds 3:0: give them as 0:3 (0, 1 and 2) or as 0,4'),
         (['randomness.seed=1,2'], 'randomness.seed cannot be swept: use --seeds'),
         (['--jobs', '-1'], '--jobs -1: give 1 or more'),
-        (['--time', '3', '--gpus', '0'], '--time, --gpus: without effect with --executor local'),
-        (['--jobs', '2', '--executor', 'debug'], '--jobs: without effect with --executor debug'),
         (['optim_wrapper.optimizer.lr=1', 'optim_wrapper.optimizer.lr=2'], 'optimizer.lr is given twice: give all its'),
         (['model.backbone.out_indices=[1,2'], 'cannot be read: a list is [a,b]'),
     ],

@@ -10,7 +10,6 @@ from typing import Any
 from mmengine.config import Config
 from mmengine.model import BaseModel
 
-from vt.engine.launch import is_segmentation
 from vt.errors import FileError, UserError
 from vt.untrusted_text import printable
 
@@ -18,7 +17,7 @@ from .folders import CONFIG, WEIGHTS, save_folder
 from .model_zoo import get_model
 
 try:
-    from huggingface_hub import ModelCard, ModelHubMixin, hf_hub_download
+    from huggingface_hub import ModelHubMixin, hf_hub_download
     from huggingface_hub.errors import HFValidationError
 except ImportError as error:
     raise UserError("vt.apis.hub needs huggingface_hub: pip install 'visual-transformers[hub]'") from error
@@ -84,12 +83,6 @@ class HubModel(
         device = options.pop('device', None)
         folder = Path(pretrained_model_name_or_path)
         return cls(get_model(folder if folder.is_dir() else _fetch(folder.as_posix(), **options), device=device))
-
-    def generate_model_card(self, *args: Any, **options: Any) -> ModelCard:
-        """Return the model card, with the task of the model."""
-        card = super().generate_model_card(*args, **options)
-        card.data.pipeline_tag = 'image-segmentation' if is_segmentation(self.cfg) else 'image-classification'
-        return card
 
 
 def _fetch(name: str, revision: str | None = None, **options: Any) -> Path:

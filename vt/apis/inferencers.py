@@ -114,11 +114,6 @@ class VideoInferencer(ClassificationInferencer):
         strip = strip.flip(0) if reads_bgr(self.config) else strip
         return np.ascontiguousarray(strip.permute(1, 2, 0).numpy())
 
-    def visualize(self, ori_inputs: list, preds: list, show: bool = False, **options: Any) -> None:
-        """Raise a NotImplementedError if figures are requested: use ``draw(pixels(video), prediction)``."""
-        if show or options.get('show_dir'):
-            raise NotImplementedError('for videos use draw(pixels(video), prediction)')
-
 
 def inferencer_of(
     model: Source | BaseModel,

@@ -10,7 +10,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import mmengine
 import torch
 from mmengine.config import Config
 from mmengine.config.utils import MODULE2PACKAGE
@@ -212,10 +211,7 @@ def resolve_weights(name_or_config: Source, pretrained: str | PathLike | bool | 
         is_saved = bool(pretrained) and Path(pretrained).is_dir()
         return str(require(pretrained, WEIGHTS) if is_saved else pretrained) if pretrained else None
     name = Path(name_or_config).stem if isinstance(name_or_config, (str, PathLike)) else 'a config'
-    weights = _published().get(name.lower())
-    if weights is None:
-        raise UserError(f'there are no published weights of {name}: train it, and give the path of its checkpoint')
-    return weights
+    raise UserError(f'there are no published weights of {name}: train it, and give the path of its checkpoint')
 
 
 def require_weights(name_or_config: Source, checkpoint: str | PathLike | None) -> str | None:
@@ -224,14 +220,6 @@ def require_weights(name_or_config: Source, checkpoint: str | PathLike | None) -
     if found is not None:
         require_file(found, 'checkpoint')
     return found
-
-
-@functools.cache
-def _published() -> dict[str, str]:
-    """Return the addresses of weights in the metafiles, by name of the model."""
-    metafiles = [mmengine.load(ROOT / path) for path in mmengine.load(INDEX)['Import']]
-    models = [model for metafile in metafiles for model in metafile['Models']]
-    return {model['Name'].lower(): model['Weights'] for model in models if model.get('Weights')}
 
 
 def _dataset_meta(model: BaseModel, cfg: Config, loaded: Checkpoint | None) -> dict[str, Any]:

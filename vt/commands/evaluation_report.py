@@ -21,7 +21,7 @@ from vt.analysis.evaluation import (
     evaluate_several_labels,
     evaluate_single_label,
 )
-from vt.analysis.evaluation_figures import draw_confusion, draw_curves, draw_reliability, read_curves, shares_of
+from vt.analysis.evaluation_figures import draw_confusion, draw_reliability, shares_of
 from vt.checkpoints.files import write_atomically
 from vt.checkpoints.weights import unwrap
 from vt.engine.checks.classes import has_labels, without_wrappers
@@ -35,18 +35,8 @@ from .data_page import MAX_NAME, ROWS, TEMPLATES, figure_address, image_address
 from .outputs import write_json
 from .report_comparison import compare_reports, digest_labels
 
-FILES = ('report.html', 'report.json')
 SIDE = 160  # of an image on the page, in pixels
 IMAGES, PAIRS = 24, 20  # images of each kind and pairs of classes on the page
-
-
-def check_report_folder(folder: str) -> None:
-    """Raise a UserError if a folder is a file, or contains anything except an earlier report."""
-    path = Path(folder)
-    if path.exists() and not path.is_dir():
-        raise UserError(f'--report {folder} is a file: give the name of a folder')
-    if path.is_dir() and (others := sorted({file.name for file in path.iterdir()} - {*FILES})):
-        raise UserError(f'--report {folder} contains other files, such as {others[0]}: give a new folder')
 
 
 def add_collector(runner: Runner) -> PredictionCollector:
@@ -103,9 +93,8 @@ def write_report(
         found, ranked = _classification(results, names, several)
     metrics, labels, key = metrics | found.pop('metrics', {}), found.pop('labels', None), 'IoU' if maps else 'F1'
     device = next(unwrap(runner.model).parameters()).device
-    curves = read_curves(Path(checkpoint).parent)
     record = dict(config=config, checkpoint=checkpoint, images=len(results), metrics=metrics, classes=names)
-    record |= found | ranked | dict(curves=curves)
+    record |= found | ranked
     if other:
         record['comparison'] = compare_reports(record, other, key, labels)
     write_json(describe_origin(device) | record, Path(folder, 'report.json'), None)
@@ -133,7 +122,6 @@ def write_report(
         reliability=figure_address(draw_reliability(reliability)) if reliability else '',
         sheets=sheets,
         comparison=_show_comparison(record.get('comparison')),
-        curves=figure_address(draw_curves(curves)) if any(curves.values()) else '',
     )
     write_atomically(Path(folder, 'report.html'), text)
     print(f'written to {folder}')
@@ -198,35 +186,34 @@ class _Images:
 
     def __call__(self, about: dict[str, Any]) -> tuple[str, str]:
         sample = self.dataset[about['index']]
-        inputs, panels = sample['inputs'], []
+        inputs, images = sample['inputs'], []
         while isinstance(inputs, list) or inputs.ndim == 5:  # test-time augmentation, clips of a video
             inputs = inputs[0]
-        image = visible(inputs if inputs.ndim == 3 else inputs[:, inputs.shape[1] // 2], self.is_bgr)
+        images.append(visible(inputs if inputs.ndim == 3 else inputs[:, inputs.shape[1] // 2], self.is_bgr))
         if self.mapper:
             try:
-                panels.append(self._heat(sample, *image.shape[:2]))
+                images.append(self._heat(sample, *images[0].shape[:2]))
             except UserError as error:  # the model has no heat maps; the report is written without them
                 print(f'no heat maps: {error}')
                 self.mapper = None
+        scale = SIDE / max(images[0].shape[:2])
+        size = [max(1, round(scale * side)) for side in images[0].shape[1::-1]]
+        maps = [cv2.imdecode(each, cv2.IMREAD_UNCHANGED) for each in self.results[about['index']].get('maps', ())]
+        size = maps[0].shape[::-1] if maps else size
+        panels = [
+            cv2.resize(each, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_NEAREST) for each in images
+        ]
+        panels[1:1] = [(0.5 * panels[0] + 0.5 * self.colours[each]).astype(np.uint8) for each in maps]
+        if maps:
+            caption = f'mean IoU {about["mean_IoU"]:.1f}'
+        else:
+            names = [
+                each if isinstance(each, str) else ', '.join(each) for each in (about['label'], about['prediction'])
+            ]
+            label, seen = (printable(each, MAX_NAME) or 'nothing' for each in names)
+            caption = f'{label}, seen as {seen}' + (f' ({100 * about["score"]:.1f} %)' if 'score' in about else '')
         name = Path(about['file']).name if about['file'] else f'image {about["index"]}'
-        if 'mean_IoU' in about:
-            maps = [cv2.imdecode(each, cv2.IMREAD_UNCHANGED) for each in self.results[about['index']]['maps']]
-            image = cv2.resize(image, maps[0].shape[::-1], interpolation=cv2.INTER_AREA)
-            overlays = [(0.5 * image + 0.5 * self.colours[each]).astype(np.uint8) for each in maps]
-            caption = f'{printable(name, MAX_NAME)}: mean IoU {about["mean_IoU"]:.1f}'
-            panels = [cv2.resize(each, maps[0].shape[::-1], interpolation=cv2.INTER_AREA) for each in panels]
-            return caption, image_address(np.concatenate([image, *overlays, *panels], axis=1))
-        image = np.concatenate([image, *panels], axis=1)
-        scale = SIDE * (1 + len(panels)) / max(image.shape[0] * (1 + len(panels)), image.shape[1])
-        size = [max(1, round(scale * side)) for side in image.shape[1::-1]]
-        image = cv2.resize(image, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_NEAREST)
-        label, seen = (
-            printable(each if isinstance(each, str) else ', '.join(each), MAX_NAME)
-            for each in (about['label'], about['prediction'])
-        )
-        score = f' ({100 * about["score"]:.1f} %)' if 'score' in about else ''
-        caption = f'{printable(name, MAX_NAME)}: {label or "nothing"}, seen as {seen or "nothing"}{score}'
-        return caption, image_address(image)
+        return f'{printable(name, MAX_NAME)}: {caption}', image_address(np.concatenate(panels, axis=1))
 
     def _heat(self, sample: dict, height: int, width: int) -> np.ndarray:
         """Return the image with its heat map; the middle frame of a video."""

@@ -26,7 +26,6 @@ from vt.engine.image_hooks import reads_bgr
 from vt.errors import UserError
 from vt.inference.inputs import input_shape
 
-ORIENTATION, TURNED = 274, 6  # EXIF's tag, and its value for an image that is shown turned by 90 degrees
 # Name, height and width relative to the input, and mode of the images that the script is tried on.
 EXAMPLES = (('colour', 1, 1, 'RGB'), ('transparent', 0.7, 0.7, 'LA'), ('grey', 1.3, 2.6, 'L'))
 
@@ -118,17 +117,13 @@ def describe_preparation(model: Any) -> dict[str, Any]:
 
 
 def write_examples(folder: Path, height: int, width: int) -> Iterator[Path]:
-    """Write smooth random images of several sizes, formats and channels, and yield their paths."""
-    random, exif = np.random.default_rng(0), Image.Exif()
-    exif[ORIENTATION] = TURNED
+    """Write smooth random images of several sizes and channels, and yield their paths."""
+    random = np.random.default_rng(0)
     for name, tall, wide, mode in EXAMPLES:
         size = max(1, round(wide * width)), max(1, round(tall * height))
         pixels = cv2.resize(random.integers(0, 256, (6, 7, 3), np.uint8), size, interpolation=cv2.INTER_CUBIC)
-        image = Image.fromarray(pixels).convert(mode)
-        image.save(folder / f'{name}.png')
-        turned = image.convert('RGB').transpose(Image.Transpose.ROTATE_90)
-        turned.save(folder / f'{name}.tif', exif=exif)
-        yield from (folder / f'{name}.png', folder / f'{name}.tif')
+        Image.fromarray(pixels).convert(mode).save(folder / f'{name}.png')
+        yield folder / f'{name}.png'
 
 
 @torch.no_grad()

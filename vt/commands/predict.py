@@ -187,8 +187,7 @@ def report_skipped(skipped: dict[str, Exception], number: int) -> None:
     if unforeseen and len(skipped) == number:
         raise unforeseen[0]
     if skipped:
-        names, more = list(skipped)[:NAMED], len(skipped) - NAMED
-        named = ', '.join(names) + (f', and {more} more, listed above' if more > 0 else '')
+        named = ', '.join([*skipped][:NAMED]) + (' ...' if len(skipped) > NAMED else '')
         raise UserError(f'{len(skipped)} of {number} files could not be read and were skipped: {named}')
 
 

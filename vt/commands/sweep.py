@@ -19,8 +19,6 @@ from vt.errors import UserError
 
 from .arguments import parse_options
 
-SLURM = 'partition', 'time', 'memory', 'cpus', 'gpus'  # options of its jobs
-
 
 def sweep(args: argparse.Namespace) -> None:
     """Train a config with every combination of settings and seeds; finished runs are skipped.
@@ -30,10 +28,6 @@ def sweep(args: argparse.Namespace) -> None:
     """
     if args.jobs is not None and args.jobs < 1:
         raise UserError(f'--jobs {args.jobs}: give 1 or more')
-    if args.executor != 'slurm':
-        names = (*SLURM, 'jobs') if args.executor == 'debug' else SLURM
-        if given := [f'--{name}' for name in names if getattr(args, name) is not None]:
-            raise UserError(f'{", ".join(given)}: without effect with --executor {args.executor}')
     folder = Path(args.work_dir or f'work_dirs/sweeps/{Path(args.config).stem}')
     runs = plan(args.config, args.settings, _read_seeds(args.seeds), folder)
     digests = read_digests(runs)

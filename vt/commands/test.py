@@ -33,7 +33,7 @@ from vt.errors import UserError
 from vt.inference.mask_files import mask_paths
 
 from .arguments import load_config
-from .evaluation_report import add_collector, check_report_folder, write_report
+from .evaluation_report import add_collector, write_report
 from .outputs import as_plain, write_json
 from .report_comparison import read_earlier
 
@@ -106,8 +106,6 @@ def testing_config(args: argparse.Namespace) -> Config:
         raise UserError('--heat-maps needs --report FOLDER, and does not support --tta')
     if args.heat_maps:
         check_method(args.heat_maps)
-    if args.report:
-        check_report_folder(args.report)
     cfg = load_config(args)
     if not cfg.get('test_dataloader'):
         raise UserError('the config has no test_dataloader: set it to test')

@@ -80,19 +80,16 @@ class Samples:
             raise UserError(
                 f'an image is a {type(file).__name__}: give a path, or an array (height, width, 3) of uint8'
             )
-        number, kinds = (self.num_bands, 'uif') if self.num_bands else (3, 'u')
-        if isinstance(file, np.ndarray) and (
-            file.shape[2:] != (number,)
-            or not file.size
-            or file.dtype.kind not in kinds
-            or (kinds == 'u' and file.dtype != np.uint8)
-        ):
-            what = 'numbers' if self.num_bands else 'uint8'
-            raise UserError(f'an image is {file.shape}, {file.dtype}: give (height, width, {number}) of {what}')
+        number, kinds = (self.num_bands, np.number) if self.num_bands else (3, np.uint8)
+        is_array = isinstance(file, np.ndarray)
+        if is_array and (file.shape[2:] != (number,) or not np.issubdtype(file.dtype, kinds)):
+            raise UserError(
+                f'an image is {file.shape}, {file.dtype}: give (height, width, {number}) of {kinds.__name__}'
+            )
         try:
             return self.make(file)
         except Exception as error:  # of a decoder or a transform, of any type
-            name = 'the image' if isinstance(file, np.ndarray) else str(file)
+            name = 'the image' if is_array else str(file)
             if isinstance(error, UserError) and name in str(error):
                 raise
             raise UserError(f'{name} cannot be read: {describe(error) or in_one_line(error)}') from error
