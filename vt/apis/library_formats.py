@@ -86,25 +86,17 @@ def translate(model: BaseModel, theirs: nn.Module, name: str) -> dict[str, Tenso
     own = {key: tensor for key, tensor in model.state_dict().items() if not COMPUTED.search(key)}
     _, places, _ = to_own_names(model, numbers)
     fixed = dict(model.named_buffers()).keys() - {key for key in own if key.endswith(('running_mean', 'running_var'))}
-    lacking = [*sorted(own.keys() - places.keys() - fixed), *sorted(places.keys() - own.keys())]
-    differing = [key for key in own.keys() & places.keys() if own[key].numel() != places[key].numel()]
-    if lacking or differing:
-        sizes = [f'{key} {tuple(own[key].shape)}, theirs {tuple(places[key].shape)}' for key in sorted(differing)]
-        first_wrong = printable([*lacking, *sizes][0], 200)
-        more = f' and {len(lacking) + len(differing) - 1} more'
-        raise UserError(f'{name} is another network than this model: {first_wrong}{more}; give a model of equal sizes')
-    values = torch.zeros(first, dtype=torch.float64)
-    filled = torch.zeros(first, dtype=torch.bool)
-    for key in own.keys() & places.keys():
-        place = places[key].flatten().long()
-        values[place], filled[place] = own[key].flatten().double(), True
-    result = dict(state)
-    for key, number in numbers.items():
-        place = number.flatten().long()
-        if not filled[place].all():
-            raise UserError(f'{name} is another network than this model, which has no {printable(key, 120)}')
-        result[key] = values[place].view(number.shape).to(state[key].dtype)
-    return result
+    sizes = {key: [tensors[key].numel() for tensors in (own, places) if key in tensors] for key in {**own, **places}}
+    wrong = sorted(key for key, found in sizes.items() if key not in fixed and found != found[:1] * 2)
+    values = torch.full((first,), torch.nan, dtype=torch.float64)
+    for key in own.keys() & places.keys() if not wrong else ():
+        values[places[key].flatten().long()] = own[key].flatten().double()
+    result = {key: values[number.flatten().long()].view(number.shape) for key, number in numbers.items()}
+    wrong += [key for key, tensor in result.items() if tensor.isnan().any()]
+    if wrong:
+        what = f'the first of {len(wrong)} tensors without a counterpart of equal size is {printable(wrong[0], 200)}'
+        raise UserError(f'{name} is another network than this model: {what}')
+    return state | {key: tensor.to(state[key].dtype) for key, tensor in result.items()}
 
 
 def _build(library: str, name: str, model: BaseModel) -> nn.Module:

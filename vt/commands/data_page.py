@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from vt.analysis.figures import render_figure
 from vt.checkpoints.files import write_atomically
 from vt.data_checks.data import Source
-from vt.data_checks.samples import Sample
-from vt.engine.image_hooks import visible
+from vt.data_checks.samples import Load, Sample
 from vt.untrusted_text import printable
+from vt.video.decoders import open_video
 
 SIDE = 144  # of a thumbnail, in pixels
 CLASSES, EACH = 24, 4  # classes per split that are shown, and samples of each
@@ -109,23 +109,36 @@ def _thumbnails(source: Source, indices: Iterator[int], bgr: bool) -> list[Thumb
     thumbnails, samples = [], source.samples
     for index in islice((index for index in indices if not samples[index].problems), EACH):
         name = printable(Path(samples[index].path).name, MAX_NAME) if source.has_files else f'sample {index}'
-        thumbnails.append((name, _draw(source.dataset[index], source.dataset.metainfo.get('palette'), bgr)))
+        thumbnails.append((name, _draw(source, source.dataset.get_data_info(index), bgr)))
     return thumbnails
 
 
-def _draw(sample: dict[str, Any], palette: Sequence | None, bgr: bool) -> str:
-    """Draw an input of the model as a thumbnail: the first frame of a video; an image with the colours of its mask."""
-    inputs = sample['inputs'][0] if sample['inputs'].ndim == 5 else sample['inputs']
-    image = visible(inputs if inputs.ndim == 3 else inputs[:, 0], bgr)
+def _draw(source: Source, info: dict[str, Any], bgr: bool) -> str:
+    """Draw a sample as a thumbnail: the first frame of a video; an image with the colours of its mask."""
+    reader = source.reader
+    if reader.load_clips:
+        image, bgr = open_video(info['img_path'], reader.load_clips.decoder).read([0])[0], True
+    elif reader.load_image:
+        image, bgr = _load(reader.load_image, info)['img'], True
+    else:
+        image = info['img']
+    image = np.atleast_3d(image)[..., :3].astype(np.uint8)
+    image = image.repeat(3, axis=2) if image.shape[2] == 1 else image[..., ::-1] if bgr else image
     scale = SIDE / max(image.shape[:2])
     size = [max(1, round(scale * side)) for side in image.shape[1::-1]]
     image = cv2.resize(np.ascontiguousarray(image), size, interpolation=cv2.INTER_AREA)
-    if 'gt_sem_seg' in sample['data_samples']:
+    mask = _load(reader.load_mask, info)['gt_seg_map'] if reader.load_mask else info.get('gt_seg_map')
+    if mask is not None:
         colours = np.full((256, 3), 255, np.uint8)
-        colours[: len(palette or [])] = np.reshape(palette or [], (-1, 3))[:256]
-        mask = sample['data_samples'].gt_sem_seg.data[0].numpy().astype(np.uint8)
-        image = (0.5 * image + 0.5 * colours[cv2.resize(mask, size, interpolation=cv2.INTER_NEAREST)]).astype(np.uint8)
+        palette = np.array(source.dataset.metainfo.get('palette') or np.zeros((0, 3)), np.uint8)[:256]
+        colours[: len(palette)] = palette
+        small = cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST)
+        image = (0.5 * image + 0.5 * colours[small]).astype(np.uint8)
     return image_address(image)
+
+
+def _load(step: Load, info: dict[str, Any]) -> dict[str, Any]:
+    return step(dict(info, seg_fields=[]))
 
 
 def figure_address(figure: Figure) -> str:
