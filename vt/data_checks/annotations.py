@@ -1,6 +1,8 @@
 """Find lines of annotation files that cannot be parsed."""
 
 import json
+import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,7 @@ from typing import Any
 import numpy as np
 from mmengine.dataset import BaseDataset
 
-from vt.video.lists import check_lines, read_kinetics
+from vt.untrusted_text import printable
 
 from .samples import Problem
 
@@ -41,9 +43,7 @@ def find_annotation_problems(dataset: BaseDataset, num_classes: int | None) -> l
         found = _check_json(path, loader in JSON)
     elif hasattr(dataset, 'read_table'):
         found = dataset.read_table().problems
-    elif getattr(dataset, 'is_kinetics', False):
-        found = read_kinetics(path, dataset.metainfo.get('classes'), dataset.with_label).problems
-    elif loader in LINES:
+    elif loader in LINES and not getattr(dataset, 'is_kinetics', False):
         found = check_lines(path.read_bytes(), getattr(dataset, 'with_label', False), num_classes)
     return [Problem('annotation', str(path), message, line) for line, message in found]
 
@@ -70,3 +70,50 @@ def _check_items(content: Any) -> Iterator[tuple[int | None, str]]:
             yield None, f'has no img_path in item {number} of data_list'
         elif any(type(label) is not int for label in np.ravel(item.get('gt_label', ())).tolist()):
             yield None, f'has the gt_label {item["gt_label"]!r} in item {number} of data_list: write numbers of classes'
+
+
+def check_lines(content: bytes, with_label: bool, num_classes: int | None) -> Iterator[tuple[int | None, str]]:
+    """Yield the problems of a list: the number of the line, None for the whole file, and what is wrong."""
+    if not content.strip():
+        yield None, 'is empty'
+        return
+    if content.startswith(BOM_UTF8):
+        yield 1, 'begins with a byte order mark: save it as UTF-8 without one'
+    seen: dict[bytes, tuple[int, bytes]] = {}  # number and label of the first line of each file
+    for number, line in enumerate(content.removeprefix(BOM_UTF8).splitlines(), start=1):
+        message = _check_line(line, with_label, num_classes)
+        if not message and with_label:
+            name, _, label = line.strip().rpartition(b' ')
+            first, known = seen.setdefault(name, (number, label))
+            if known != label:
+                shown = f'{printable(name.decode(), 200)} the label {label.decode()}'
+                message = f'gives {shown}, but line {first} gives it {known.decode()}'
+        if message:
+            yield number, message
+
+
+def _check_line(content: bytes, with_label: bool, num_classes: int | None) -> str | None:
+    """Return what is wrong with a line, which is split as in MMPretrain; None if nothing is."""
+    try:
+        line = content.decode('utf-8')
+    except UnicodeDecodeError:
+        return 'is not in UTF-8'
+    line = line.strip()
+    control = re.search(r'[\x00-\x08\x0b-\x1f\x7f]', line)
+    if control:
+        return f'holds the control character {control.group()!r}'
+    if not line:
+        return 'is empty'
+    if not with_label:
+        return None
+    name, _, label = line.rpartition(' ')
+    if not name.strip():
+        return f'is {line[:80]!r}, without a label: write a path, a space and a label'
+    if not re.fullmatch(r'[+-]?\d{1,9}', label):
+        return f'ends in {label[:40]!r}, which is not a label: write an integer after the last space'
+    value = int(label)
+    if value < 0:
+        return f'has the label {value}: labels start at 0'
+    if num_classes is not None and value >= num_classes:
+        return f'has the label {value}, outside the {num_classes} classes (0 to {num_classes - 1})'
+    return None

@@ -1,7 +1,6 @@
 """Data sets of video files: lists, class folders, and the CSV lists of Kinetics."""
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
 from mmengine.logging import MMLogger
@@ -12,7 +11,7 @@ from vt.folders import find_similar
 from vt.registry import DATASETS
 from vt.untrusted_text import printable
 
-from .lists import check_lines, files_by_stem, read_kinetics
+from .lists import files_by_stem, read_kinetics, read_list
 
 # Suffixes of video files in lower case; upper case matches too.
 EXTENSIONS = ('.mp4', '.mkv', '.webm', '.avi', '.mov', '.m4v', '.mpg', '.mpeg')
@@ -46,7 +45,7 @@ class VideoDataset(CustomDataset):
     Raises:
         UserError: the list is empty, a line can't be parsed, a label is not a class, ``missing`` has another value;
             the message names the file and the line.
-        MissingFileError: the list, a folder, or a listed file does not exist.
+        MissingFileError: a folder or a listed file does not exist.
     """
 
     def __init__(
@@ -63,13 +62,11 @@ class VideoDataset(CustomDataset):
             raise UserError('VideoDataset: no data: set data_root, the folder of the videos')
         if missing not in ('refuse', 'skip'):
             raise UserError(f"VideoDataset: missing='{missing}' is neither 'refuse' nor 'skip'")
-        if isinstance(extensions, str) or not all(str(suffix).startswith('.') for suffix in extensions):
-            raise UserError(f"VideoDataset: extensions={extensions!r} must be a list of suffixes such as ['.mp4']")
         self.missing = missing
         path = Path(data_root or '', ann_file)
         named = 'classes' in kwargs or 'classes' in (kwargs.get('metainfo') or {})
         if path.suffix.lower() == '.csv' and path.is_file() and with_label and not named:
-            kwargs['classes'] = sorted(set(read_kinetics(path).labels))
+            kwargs['classes'] = sorted({label for _, label in read_kinetics(path, with_label)})
         super().__init__(data_root, data_prefix, ann_file, with_label, extensions, **kwargs)
 
     @property
@@ -79,12 +76,8 @@ class VideoDataset(CustomDataset):
 
     def load_data_list(self) -> list[dict]:
         """Return a dict per existing video, in the order of the list."""
-        if self.is_kinetics:
-            return self._there(self._list_kinetics())
         if self.ann_file:
-            number = None if self.CLASSES is None else len(self.CLASSES)
-            self._refuse(check_lines(self._list().read_bytes(), self.with_label, number))
-            return self._there(super().load_data_list())
+            return self._there(self._listed())
         folder = Path(self.img_prefix)
         if not folder.is_dir():
             raise MissingFileError(f'there is no folder {self.img_prefix}: set data_root and data_prefix')
@@ -97,24 +90,17 @@ class VideoDataset(CustomDataset):
             )
         return super().load_data_list()
 
-    def _list(self) -> Path:
-        """Return the path of the list; raises a MissingFileError if it does not exist."""
-        path = Path(self.ann_file)
-        if not path.is_file():
-            raise MissingFileError(f'there is no {path}: put it there, or correct ann_file')
-        return path
-
-    def _refuse(self, problems: Iterable[tuple[int | None, str]]) -> None:
-        for line, message in problems:
-            raise UserError(f'{self.ann_file}{f", line {line}" if line else ""} {message}')
-
-    def _list_kinetics(self) -> list[dict]:
-        found = read_kinetics(self._list(), self.CLASSES, self.with_label)
-        self._refuse(found.problems)
-        files = files_by_stem(Path(self.img_prefix), self.extensions)
-        infos = [dict(img_path=files.get(stem, os.path.join(self.img_prefix, f'{stem}.mp4'))) for stem in found.stems]
-        for info, label in zip(infos, found.labels):
-            info['gt_label'] = self.class_to_idx[label]
+    def _listed(self) -> list[dict]:
+        """Return a dict per video of the list; labels of Kinetics become numbers."""
+        rows = (read_kinetics if self.is_kinetics else read_list)(Path(self.ann_file), self.with_label)
+        files = files_by_stem(Path(self.img_prefix), self.extensions) if self.is_kinetics else {}
+        infos = []
+        for name, label in rows:
+            if isinstance(label, str) and label not in self.class_to_idx:
+                raise UserError(f'{self.ann_file}: {name} has the label {printable(label, 80)!r}, which is no class')
+            path = files.get(name, os.path.join(self.img_prefix, f'{name}.mp4' if self.is_kinetics else name))
+            number = self.class_to_idx[label] if isinstance(label, str) else label
+            infos.append(dict(img_path=path) | (dict(gt_label=number) if self.with_label else {}))
         return infos
 
     def _there(self, infos: list[dict]) -> list[dict]:
