@@ -162,9 +162,7 @@ def test_a_module_without_relation_and_projector_keeps_tokens_and_map():
 @pytest.mark.parametrize(
     ('make_error', 'message'),
     [
-        (lambda: PoolingTokenizer(8, 12, num_tokens=0), 'PoolingTokenizer: num_tokens=0 must be at least 1'),
         (lambda: PoolingTokenizer(8, 12, groups=3), 'PoolingTokenizer: in_channels=8 is not divisible by groups=3'),
-        (lambda: GraphConvolution(12, 4)(torch.randn(1, 5, 12)), 'num_tokens=4, but the input has 5'),
     ],
 )
 def test_sizes_that_do_not_fit_are_one_clear_line(make_error, message):

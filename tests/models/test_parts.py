@@ -212,11 +212,9 @@ def test_dropout_and_stochastic_depth_act_in_training_only():
     [
         (lambda: FilterTokenizer(8, 12, num_heads=3), 'FilterTokenizer: in_channels=8 is not divisible by num_heads=3'),
         (lambda: FilterTokenizer(8, 9, groups=2), 'FilterTokenizer: token_channels=9 is not divisible by groups=2'),
-        (lambda: FilterTokenizer(8, 12, num_tokens=0), 'FilterTokenizer: num_tokens=0 must be at least 1'),
         (lambda: TokenTransformer(12, num_heads=5), 'TokenTransformer: token_channels=12 is not divisible by num_he'),
         (lambda: TokenTransformer(12, groups=4), 'TokenTransformer: qk_channels=6 is not divisible by groups=4'),
         (lambda: Projector(8, 12, num_heads=0), 'Projector: in_channels=8 and num_heads=0 must be at least 1'),
-        (lambda: RecurrentTokenizer(8, 12)(torch.randn(1, 8, 2, 2)), 'use a FilterTokenizer'),
         (lambda: RecurrentTokenizer(8, 12)(torch.randn(1, 8, 2, 2), torch.randn(1, 3, 12)), 'the input has 3 tokens'),
     ],
 )

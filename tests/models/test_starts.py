@@ -218,5 +218,3 @@ def test_layers_are_drawn_by_class_and_name():
     assert model[2][0].bias.abs().max() <= 0.1
     with pytest.raises(UserError, match='Sequential has no layer of Conv2d, Linear whose name matches'):
         LayerInit(['Linear', 'Conv2d'], names='fc')(model)
-    with pytest.raises(UserError, match="std='fan_in' is neither"):
-        LayerInit('Linear', std='fan_in')

@@ -421,8 +421,6 @@ PARTS = dict(attention=dict(type='vt.Attention'), feed_forward=dict(type='vt.Fee
 @pytest.mark.parametrize(
     ('build_part', 'words'),
     [
-        (lambda: SparseAttention(8, 2), 'neither near nor stride'),
-        (lambda: SparseAttention(8, 2, stride=0), 'stride=0 at least 1'),
         (
             lambda: SparseAttention(8, 2, near=1, windows={}),
             "SparseAttention has no option 'windows'",
@@ -431,9 +429,7 @@ PARTS = dict(attention=dict(type='vt.Attention'), feed_forward=dict(type='vt.Fee
         (lambda: SinusoidalPosition(7, (2, 2)), 'channels=7 is not divisible by sines and cosines=2'),
         (lambda: build('vitae-small', 32), 'channels=12 is not divisible by groups=96'),
         (lambda: MODELS.build(dict(type='vt.HRFormer', stages=[LOW])), 'it needs 2 of both, one per branch'),
-        (lambda: HadamardAttention(8, 2, kernel_size=4), 'kernel_size=4 must be odd'),
         (lambda: build('msg-tiny', 56), 'channels=9 is not divisible by region'),
-        (lambda: build('swin-tiny', 56, type='vt.MessengerBlock', region=1), 'the attention must use MessengerWindows'),
         (lambda: build('vit-rezero', 32, layer_scale=1.0), 'rezero and layer_scale are both set'),
         (
             lambda: PostNormBlock(8, (2, 2), 2, **PARTS, between=dict(type='vt.OnMap'), norm_cfg=dict(type='LN')),

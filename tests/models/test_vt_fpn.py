@@ -218,9 +218,6 @@ def test_parts_can_be_left_out():
 @pytest.mark.parametrize(
     ('make', 'message'),
     [
-        (lambda: VTFPN([4, 8], 8, num_outs=1), 'num_outs=1, but in_channels, start_level and end_level give 2'),
-        (lambda: VTFPN([4, 8], 8, num_outs=3, end_level=2), 'num_outs=3, but in_channels'),
-        (lambda: VTFPN([4, 8], 8, start_level=2), 'start_level=2 and end_level=-1 select no levels of 2 in_channels'),
         (lambda: VTFPN([4, 8], 8, upsample_cfg=dict(mode='bilinear')), 'has no effect, nothing is upsampled'),
         (lambda: VTFPN([4, 8], 8, add_extra_convs=True), 'add_extra_convs without num_outs'),
         (lambda: VTFPN([4, 8], 8, num_outs=3, relu_before_extra_convs=True), 'relu_before_.* without add_extra_convs'),

@@ -20,7 +20,6 @@ import math
 import torch
 from torch import Tensor, nn
 
-from vt.errors import UserError
 from vt.registry import MODELS
 
 Size = tuple[int, ...]
@@ -52,7 +51,6 @@ class TokenPart(nn.Module):
         takes_tokens: for an embedding: it is called with the tokens of the previous stage and their size, not a map.
         gives_messengers: for an embedding: messengers take the place of class tokens (:mod:`vt.models.messengers`).
         needs_messengers: the part requires messengers.
-        smallest_side: for a key/value downsampling: the smallest side of a grid that it supports.
     """
 
     takes_class_tokens: bool = True
@@ -61,7 +59,6 @@ class TokenPart(nn.Module):
     takes_tokens: bool = False
     gives_messengers: bool = False
     needs_messengers: bool = False
-    smallest_side: int = 0
 
 
 class Unchanged(TokenPart):
@@ -84,9 +81,6 @@ class OnMap(TokenPart):
             sigmoid of the output.
         module: config of the module; missing options are those of a depthwise 3x3 convolution with a bias.
         size, num_class_tokens: not used; accepted because every position embedding gets them.
-
-    Raises:
-        UserError: an unknown ``combine``.
     """
 
     COMBINATIONS = dict(
@@ -108,8 +102,6 @@ class OnMap(TokenPart):
             widths = dict(in_channels=channels, out_channels=channels, groups=channels)
             config = dict(padding=config['kernel_size'] // 2) | widths | config
         self.module = MODELS.build(config)
-        if combine not in self.COMBINATIONS:
-            raise UserError(f'OnMap: combine={combine!r} is not one of {", ".join(self.COMBINATIONS)}')
         self.combine = combine
         for part in self.module.modules():
             if isinstance(part, nn.Conv2d):

@@ -24,7 +24,7 @@ class LayerInit:
         bias: value of the biases; PyTorch's initialisation by default.
 
     Raises:
-        UserError: no layer matches, or ``std`` is another string.
+        UserError: no layer matches.
     """
 
     def __init__(
@@ -32,8 +32,6 @@ class LayerInit:
     ) -> None:
         self.layer = {layer} if isinstance(layer, str) else set(layer)
         self.names, self.std, self.bias = names, std, bias
-        if isinstance(std, str) and std != 'fan_out':
-            raise UserError(f"LayerInit: std={std!r} is neither a number nor 'fan_out'")
 
     def __call__(self, module: nn.Module) -> None:
         found = [

@@ -10,7 +10,6 @@ import math
 import torch
 from torch import Tensor, nn
 
-from vt.errors import UserError
 from vt.registry import MODELS
 
 from .attentions.windows import Windows
@@ -141,7 +140,7 @@ class MessengerBlock(Block):
         region: side of a region, in windows.
 
     Raises:
-        UserError: the attention uses other windows, or ``region^2`` does not divide C.
+        UserError: ``region^2`` does not divide C.
     """
 
     takes_between = False
@@ -149,10 +148,7 @@ class MessengerBlock(Block):
     def __init__(self, channels: int, *args, region: int, **kwargs) -> None:
         super().__init__(channels, *args, **kwargs)
         require_divisible('MessengerBlock', 'channels', channels, 'region * region', region**2)
-        windows = getattr(self.attention.part, 'windows', None)
-        if not isinstance(windows, MessengerWindows):
-            raise UserError('MessengerBlock: the attention must use MessengerWindows; set its windows to that type')
-        self.window, self.region = windows.window[0], region
+        self.window, self.region = self.attention.part.windows.window[0], region
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, K + P, C)`` to ``(N, K + P, C)``."""

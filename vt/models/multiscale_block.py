@@ -38,7 +38,7 @@ class MultiscaleBlock(TokenPart):
         **branch: options of :class:`vt.models.block.Branch`.
 
     Raises:
-        UserError: an unknown ``grow_in`` or ``skip``; the pooled skip connection is smaller than the queries' grid.
+        UserError: an unknown ``grow_in`` or ``skip``.
     """
 
     def __init__(
@@ -64,12 +64,6 @@ class MultiscaleBlock(TokenPart):
         self.attention = Branch(attend, channels, **branch)
         self.feed_forward = Branch(feed, inner, **branch)
         self.pool_skip = TokenPooling(attend.pool_query.stride, 's+1', 'max')
-        passing, wanted = self.pool_skip.out_size(size), attend.out_size(size)
-        if any(own < side for own, side in zip(passing, wanted)):
-            raise UserError(
-                f'MultiscaleBlock: on a grid of {_told(size)} the queries have {_told(wanted)} tokens, but the skip '
-                f'connection (kernel s+1) {_told(passing)}; change the stride or kernel of the queries'
-            )
         grows = self.out_channels != channels
         self.grows = dict(attention=grows and grow_in == 'attention', feed_forward=grows and grow_in == 'feed_forward')
         self.skip = skip
@@ -103,7 +97,3 @@ class MultiscaleBlock(TokenPart):
         if not self.grows[name]:
             return x, added
         return self.project(normed if self.skip == 'normalised' else x) if self.project is not None else None, added
-
-
-def _told(size: Size) -> str:
-    return 'x'.join(map(str, size))

@@ -12,7 +12,6 @@ from mmcv.cnn import build_norm_layer
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, avg_pool3d, max_pool2d, max_pool3d
 
-from vt.errors import UserError
 from vt.ops.depthwise import depthwise
 from vt.registry import MODELS
 
@@ -22,7 +21,6 @@ NORM = dict(type='LN', eps=1e-6)
 # Kernel size as a function of the stride s (table 15); for a stride of 1 it is 1.
 KERNELS = {'s': lambda s: s, 's+1': lambda s: s + 1, '2s+1': lambda s: 2 * s + 1}
 POOLS = dict(max=(max_pool2d, max_pool3d), average=(avg_pool2d, avg_pool3d))
-MODES = ('convolution', *POOLS)
 
 
 @MODELS.register_module()
@@ -39,9 +37,6 @@ class TokenPooling(nn.Module):
         mode: ``'convolution'``, ``'max'`` or ``'average'`` (which includes the zero padding).
         channels: d; only used by the convolution.
         norm_cfg: config of the normalisation after the convolution.
-
-    Raises:
-        UserError: an unknown mode or kernel, or a kernel with a wrong number of sides.
     """
 
     def __init__(
@@ -53,8 +48,6 @@ class TokenPooling(nn.Module):
         norm_cfg: dict = NORM,
     ) -> None:
         super().__init__()
-        if mode not in MODES:
-            raise UserError(f'TokenPooling: mode={mode!r} is not one of {", ".join(MODES)}')
         self.mode, self.stride, self.kernel = mode, tuple(stride), kernel_sides(kernel, stride)
         # Odd kernels are centred; even kernels are padded only as far as they exceed the stride.
         self.padding = tuple(k // 2 if k % 2 else max(0, k - s) // 2 for k, s in zip(self.kernel, self.stride))
@@ -110,12 +103,5 @@ class TokenPooling(nn.Module):
 def kernel_sides(kernel: int | str | Sequence[int], stride: Sequence[int]) -> Size:
     """Return the kernel size of each side; arguments as in :class:`TokenPooling`."""
     if isinstance(kernel, str):
-        if kernel not in KERNELS:
-            raise UserError(f'TokenPooling: kernel={kernel!r} is neither a number nor one of {", ".join(KERNELS)}')
         return tuple(KERNELS[kernel](s) if s > 1 else 1 for s in stride)
-    sides = (kernel,) * len(stride) if isinstance(kernel, int) else tuple(kernel)
-    if len(sides) != len(stride):
-        raise UserError(f'TokenPooling: kernel={sides} and stride={tuple(stride)} differ in length; change one of them')
-    if min(sides) < 1:
-        raise UserError(f'TokenPooling: kernel={sides} must be 1 or more')
-    return sides
+    return (kernel,) * len(stride) if isinstance(kernel, int) else tuple(kernel)

@@ -7,7 +7,6 @@ import torch
 from mmcv.cnn.bricks import DropPath
 from torch import Tensor, nn
 
-from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..grouped_linear import GroupedLinear
@@ -52,6 +51,4 @@ class GraphConvolution(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Relate the tokens: ``(N, L, C_T)`` to ``(N, L, C_T)``."""
-        if tokens.shape[1] != len(self.edges):
-            raise UserError(f'GraphConvolution: num_tokens={len(self.edges)}, but the input has {tokens.shape[1]}')
         return tokens + self.drop_path(self.relu(self.update(self.edges @ tokens)))

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d
 
-from vt.errors import UserError
 from vt.ops.neighbours import sum_neighbours
 from vt.registry import MODELS
 
@@ -35,7 +34,7 @@ class HadamardAttention(TokenPart):
         ghost_shift: use B.
 
     Raises:
-        UserError: ``num_heads`` does not divide C, or k is even.
+        UserError: ``num_heads`` does not divide C.
     """
 
     takes_class_tokens = False
@@ -54,8 +53,6 @@ class HadamardAttention(TokenPart):
     ) -> None:
         super().__init__()
         require_divisible('HadamardAttention', 'channels', channels, 'num_heads', num_heads)
-        if kernel_size % 2 == 0:
-            raise UserError(f'HadamardAttention: kernel_size={kernel_size} must be odd; change it in the config')
         groups = -(-(qk_channels or channels // 3 * 2) // group_width)
         inner = groups * group_width
         self.num_heads, self.kernel_size = num_heads, kernel_size

@@ -10,7 +10,6 @@ import math
 import torch
 from torch import Tensor, nn
 
-from vt.errors import UserError
 from vt.ops.attend import attend
 from vt.ops.maps import merge_heads, split_heads
 from vt.registry import MODELS
@@ -37,7 +36,7 @@ class PoolingAttention(TokenPart):
         residual: add P(Q) to the output of the grid's tokens, before the projection (MViTv2, equation 5).
 
     Raises:
-        UserError: ``num_heads`` does not divide D, a pooling is unknown, or a kernel is larger than the grid.
+        UserError: ``num_heads`` does not divide D.
     """
 
     def __init__(
@@ -63,11 +62,6 @@ class PoolingAttention(TokenPart):
             TokenPooling(**no_pooling | (options or {}) | dict(channels=inner // num_heads))
             for options in (query, key_value, key_value)
         )
-        if min(min(sides) for sides in self._sizes(size)) < 1:
-            raise UserError(
-                f'PoolingAttention: the grid of {"x".join(map(str, size))} tokens is smaller than the kernel of the '
-                f'queries, {self.pool_query.kernel}, or of the keys, {self.pool_key.kernel}; use a smaller kernel'
-            )
         self.relative = DecomposedRelativePosition(inner // num_heads, *self._sizes(size)) if relative else None
         self.residual = residual
         self.proj = nn.Linear(inner, inner)

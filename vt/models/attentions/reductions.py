@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d
 
-from vt.errors import UserError
 from vt.ops.maps import split_heads
 from vt.registry import MODELS
 
@@ -32,14 +31,8 @@ class ReducedAttention(Attention):
             channels, size: as in the class.
             reduce: config of the downsampling, called with ``(x, size)``, such as :class:`StridedReduction`.
             qkv_bias: add biases to the projections to Q, K and V.
-
-        Raises:
-            UserError: the grid is too small for the downsampling.
         """
         self.reduce = build_part(reduce, channels=channels)
-        if 0 < min(size) < (side := self.reduce.smallest_side):
-            name, grid = type(self).__name__, 'x'.join(map(str, size))
-            raise UserError(f'{name}: reduce needs at least {side}x{side} tokens, the grid has {grid}; enlarge images')
         self.query = nn.Linear(channels, self.inner_channels, bias=qkv_bias)
         self.key_value = nn.Linear(channels, 2 * self.inner_channels, bias=qkv_bias)
 
@@ -64,7 +57,6 @@ class StridedReduction(TokenPart):
 
     def __init__(self, channels: int, ratio: int, depthwise: bool = False, eps: float = 1e-5) -> None:
         super().__init__()
-        self.smallest_side = 1 if depthwise else ratio
         options = dict(kernel_size=ratio + 1, padding=ratio // 2, groups=channels) if depthwise else {}
         self.convolution = nn.Conv2d(channels, channels, **dict(kernel_size=ratio, stride=ratio) | options)
         self.norm = nn.LayerNorm(channels, eps)

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..grid import Size
@@ -46,14 +45,7 @@ class SparseAttention(MaskedAttention):
                 for no strided pattern.
             bias: config of a bias by relative position, such as :class:`vt.models.RelativePositionBias`.
             **parts: options of :meth:`Attention.add_parts`.
-
-        Raises:
-            UserError: neither pattern is set, or a number is out of range.
         """
-        if near is None and stride is None:
-            raise UserError('SparseAttention: neither near nor stride is set; set one of them, or use vt.Attention')
-        if (near or 0) < 0 or (stride is not None and stride < 1):
-            raise UserError(f'SparseAttention: near={near} must be at least 0, and stride={stride} at least 1')
         super().add_parts(channels, size, **parts)
         self.bias = MODELS.build(bias, default_args=dict(num_heads=self.num_heads, window=size)) if bias else None
         self.near, self.stride, self.size = near, stride, tuple(size)

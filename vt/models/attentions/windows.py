@@ -33,7 +33,7 @@ class Windows(TokenPart):
             for segmentation).
 
     Raises:
-        UserError: ``window`` is less than 1, or ``shift`` is not less than ``window``.
+        UserError: ``shift`` is not less than ``window``.
     """
 
     takes_class_tokens = False
@@ -49,8 +49,6 @@ class Windows(TokenPart):
     ) -> None:
         super().__init__()
         window = (window, window) if isinstance(window, int) or window is None else window
-        if any(side is not None and side < 1 for side in window):
-            raise UserError(f'Windows: window={window} must be at least 1, or None for the whole side')
         if shift and not 0 < shift < min(side or 0 for side in window):
             raise UserError(f'Windows: shift={shift} must be less than the sides of window={window}, and at least 0')
         self.window = tuple(min(side, max(size) or side) if side and shrink else side for side in window)

@@ -35,8 +35,8 @@ class HuggingFaceBackbone(BaseModule):
         init_cfg: as in mmengine; it wins over ``pretrained``.
 
     Raises:
-        UserError: transformers is missing, or has no such model or layer; the model cannot be fetched; in the forward
-            pass, an image whose sides are no multiples of the patches, so that a map would show a part of it alone.
+        UserError: transformers has no such model or layer; the model cannot be fetched; in the forward pass, an image
+            whose sides are no multiples of the patches, so that a map would show a part of it alone.
     """
 
     def __init__(
@@ -49,11 +49,8 @@ class HuggingFaceBackbone(BaseModule):
         init_cfg: dict | Sequence[dict] | None = None,
     ) -> None:
         super().__init__(init_cfg)
-        try:
-            import transformers
-        except ImportError as error:
-            needed = "pip install 'visual-transformers[transformers]'"
-            raise UserError(f'HuggingFaceBackbone needs transformers: {needed}') from error
+        import transformers  # optional: pip install 'visual-transformers[transformers]'
+
         if out_type not in (MAPS, VECTOR):
             raise UserError(f"HuggingFaceBackbone: out_type={out_type!r} is neither '{MAPS}' nor '{VECTOR}'")
         if out_type == VECTOR and tuple(out_indices) != (-1,):
@@ -79,17 +76,9 @@ class HuggingFaceBackbone(BaseModule):
             parameter.requires_grad = not name.endswith('mask_token')  # it serves transformers' own training alone
 
     def init_weights(self) -> None:
-        """Load the weights of ``pretrained``, or what ``init_cfg`` says; without, they stay as transformers drew them.
-
-        Raises:
-            UserError: they can't be fetched, or are of another shape, such as for other ``in_channels``.
-        """
+        """Load the weights of ``pretrained``, or as ``init_cfg`` says; without, they stay as transformers drew them."""
         if self.pretrained and not self.init_cfg:
-            try:
-                loaded = type(self.model).from_pretrained(self.pretrained, config=self.config)
-            except (ValueError, OSError, RuntimeError) as error:
-                number = f'for in_channels={self.config.num_channels}'
-                raise UserError(f'HuggingFaceBackbone: {self.pretrained} {number}: {_line(error)}') from error
+            loaded = type(self.model).from_pretrained(self.pretrained, config=self.config)
             self.model.load_state_dict(loaded.state_dict())
             self.is_init = True
         else:

@@ -4,7 +4,6 @@ Sources: Fan et al., Multiscale Vision Transformers, ICCV 2021 (arXiv 2104.11227
 (arXiv 2112.01526).
 """
 
-import inspect
 from collections.abc import Sequence
 
 from torch import Tensor
@@ -49,7 +48,7 @@ class MViT(TokenBackbone):
         **backbone: other options of :class:`TokenBackbone`, such as ``out_indices``, ``drop_path_rate``, ``with_cp``.
 
     Raises:
-        UserError: an unknown size or option; sizes that are not divisible; a wrong number of strides.
+        UserError: sizes that are not divisible; a wrong number of strides.
     """
 
     def __init__(
@@ -70,20 +69,11 @@ class MViT(TokenBackbone):
         out_type: str | None = None,
         **backbone,
     ) -> None:
-        if isinstance(arch, str) and arch not in SIZES:
-            raise UserError(f'MViT: arch={arch!r} is not one of {", ".join(SIZES)}')
-        if not isinstance(arch, (str, dict)) or (isinstance(arch, dict) and not {'channels', 'depths'} <= arch.keys()):
-            raise UserError(f'MViT: arch={arch!r} is neither a name nor a dict with channels and depths')
-        if num_frames is not None and num_frames < 1:
-            raise UserError(f'MViT: num_frames={num_frames} must be 1 or more, or None for images')
         given = dict(key_value_stride=key_value_stride, adaptive=adaptive, pooling=pooling, kernel=kernel)
         given |= dict(relative=relative, residual=residual, skip=skip)
         options = dict(SIZES[arch] if isinstance(arch, str) else arch)
         options |= {key: value for key, value in given.items() if value is not None}
         options |= {} if position == 'by arch' else dict(position=position)
-        unknown = options.keys() - inspect.signature(multiscale_stages).parameters.keys()
-        if unknown:
-            raise UserError(f'MViT: arch has no {min(unknown)!r}; see vt.models.backbones.mvit.multiscale_stages')
         size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
         size = size if num_frames is None else (num_frames, *size)
         stages = multiscale_stages(sides=len(size), **options)

@@ -11,8 +11,6 @@ import torch
 from mmcv.cnn import build_norm_layer
 from torch import Tensor, nn
 
-from vt.errors import UserError
-
 from ..checks import build_part, check_tokens, optional_part, require_with
 from ..grid import Size, TokenPart
 from ..recomputation import recompute
@@ -51,7 +49,7 @@ class Stage(nn.Module):
             turn; ``drop_path``, a number or a list, replaces ``drop_paths``.
 
     Raises:
-        UserError: without ``embed``, ``channels`` differs from ``in_channels``; ``peg_blocks`` without ``peg``.
+        UserError: ``peg_blocks`` without ``peg``.
     """
 
     def __init__(
@@ -75,8 +73,6 @@ class Stage(nn.Module):
         widths = dict(in_channels=in_channels, channels=channels)
         self.embed = build_part(embed, **widths) if embed else SameTokens()
         self.size = _grid(self.embed, in_channels, size) if embed else size
-        if not embed and channels != in_channels:
-            raise UserError(f'Stage: channels={channels}, but the input has {in_channels}; set an embed to change them')
         self.class_tokens = nn.Parameter(torch.zeros(1, class_tokens, channels)) if class_tokens else None
         require_with('Stage', 'peg_blocks', peg_blocks, peg=peg)
         grid = dict(channels=channels, size=self.size, num_class_tokens=class_tokens)

@@ -47,7 +47,7 @@ class TokenBackbone(BaseBackbone):
         init_cfg: as in mmengine; linear layers are drawn with a standard deviation of 0.02 by default.
 
     Raises:
-        UserError: an unknown ``out_type`` or stage; a ``drop_path_rate`` without effect; class tokens for a part that
+        UserError: an unknown stage; a ``drop_path_rate`` without effect; class tokens for a part that
             does not support them; sizes that are not divisible.
     """
 
@@ -79,8 +79,6 @@ class TokenBackbone(BaseBackbone):
             super().__init__(init_cfg)
         else:
             super().__init__([*([init_cfg] if isinstance(init_cfg, dict) else init_cfg or ()), *layer_inits])
-        if out_type not in self.OUTPUTS:
-            raise UserError(f'TokenBackbone: out_type={out_type!r} is not one of {", ".join(self.OUTPUTS)}')
         if wrong := [index for index in out_indices if not -len(stages) <= index < len(stages)]:
             raise UserError(f'TokenBackbone: out_indices={wrong} do not exist; the stages are 0 to {len(stages) - 1}')
         if frozen_stages >= len(stages):

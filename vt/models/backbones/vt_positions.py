@@ -6,23 +6,12 @@ from torch import nn
 
 from vt.errors import UserError
 
-from .vt_stage import VTStage, require_out_type
+from .vt_stage import VTStage
 
 # Number of modules that replace stage 5, by depth (paper, section 4.1).
 NUM_MODULES = {18: 2, 34: 3, 50: 3, 101: 3}
 LAYERS = ('layer1', 'layer2', 'layer3', 'layer4')  # ResNet's names for its stages 2 to 5
 POSITIONS = (*LAYERS, *(f'after_{layer}' for layer in LAYERS))
-
-
-def check_options(name: str, depth: int, num_modules: int | None, out_type: str, out_indices: Sequence[int]) -> None:
-    """Raise ``UserError`` for an unknown depth, an unknown output or a number of modules below 1."""
-    if depth not in NUM_MODULES:
-        raise UserError(f'{name}: depth={depth} is not one of {", ".join(map(str, NUM_MODULES))}')
-    require_out_type(name, out_type)
-    if not set(out_indices) <= set(range(4)) or not out_indices:
-        raise UserError(f'{name}: out_indices={tuple(out_indices)} must be stages from 0 to 3')
-    if num_modules is not None and num_modules < 1:
-        raise UserError(f'{name}: num_modules={num_modules} must be 1 or more; without modules use a ResNet')
 
 
 def check_positions(name: str, depth: int, positions: Sequence[str], out_type: str) -> None:

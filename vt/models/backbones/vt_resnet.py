@@ -22,8 +22,8 @@ from vt.registry import MODELS
 
 from ..recomputation import recompute
 from .map_scale import scale_stage
-from .vt_positions import LAYERS, NUM_MODULES, check_options, check_positions, layers_of
-from .vt_stage import FIRST_TOKENIZER, LATER_TOKENIZER, MAP_RMS, PROJECTOR, RELATION, VTStage
+from .vt_positions import LAYERS, NUM_MODULES, check_positions, layers_of
+from .vt_stage import FIRST_TOKENIZER, LATER_TOKENIZER, MAP_RMS, PROJECTOR, RELATION, VTStage, require_out_type
 
 SMALLEST_MAP = 2  # pixels on a side of stage 4's map
 
@@ -75,7 +75,7 @@ class VTResNet(ResNet):
         **resnet: other options of :class:`mmpretrain.models.ResNet`, such as ``style``, ``norm_cfg``, ``deep_stem``.
 
     Raises:
-        UserError: an unknown depth, output type, stage or position; ``'tokens'`` if a convolutional stage comes last;
+        UserError: an unknown output type, frozen stage or position; ``'tokens'`` if a convolutional stage comes last;
             sizes that are not divisible; in the forward pass, an image smaller than 32x32.
     """
 
@@ -102,7 +102,7 @@ class VTResNet(ResNet):
         positions: Sequence[str] = ('layer4',),
         **resnet,
     ) -> None:
-        check_options(type(self).__name__, depth, num_modules, out_type, out_indices)
+        require_out_type(type(self).__name__, out_type)
         check_positions(type(self).__name__, depth, positions, out_type)
         if frozen_stages > 4:
             raise UserError(f'{type(self).__name__}: frozen_stages={frozen_stages} does not exist; the last is 4')
@@ -115,7 +115,8 @@ class VTResNet(ResNet):
         self.vt_stages = {}  # position of each stage of modules: its module name
         options = dict(num_tokens=num_tokens, token_channels=token_channels, groups=groups, with_cp=with_cp)
         options |= dict(tokenizer=tokenizer, later_tokenizer=later_tokenizer, relation=relation, projector=projector)
-        self._add_modules(positions, num_modules or NUM_MODULES[depth], drop_path_rate, options, set(out_indices))
+        number = NUM_MODULES[depth] if num_modules is None else num_modules
+        self._add_modules(positions, number, drop_path_rate, options, set(out_indices))
         self.frozen_stages = frozen_stages
         self._freeze_stages()
         self._start_untrained()

@@ -40,8 +40,7 @@ class DistilledClassifier(ImageClassifier):
         **classifier: options of :class:`mmpretrain.models.ImageClassifier`; the head must return logits.
 
     Raises:
-        UserError: a weight is negative, ``temperature`` is not positive or is set with ``hard``; when the teacher is
-            built, the errors of :class:`Teacher`.
+        UserError: ``temperature`` is set with ``hard``; when the teacher is built, the errors of :class:`Teacher`.
     """
 
     def __init__(
@@ -56,11 +55,6 @@ class DistilledClassifier(ImageClassifier):
         **classifier,
     ) -> None:
         super().__init__(**classifier)
-        if min(distillation_weight, cls_weight) < 0 or temperature <= 0:
-            raise UserError(
-                f'DistilledClassifier: distillation_weight={distillation_weight} and cls_weight={cls_weight} must not '
-                f'be negative, and temperature={temperature} must be positive'
-            )
         if hard and temperature != 1:
             raise UserError(f'DistilledClassifier: temperature={temperature} has no effect with hard=True; remove it')
         self.teacher_cfg = teacher

@@ -10,7 +10,6 @@ from mmcv.cnn import ConvModule
 from torch import Tensor, nn
 from torch.nn.functional import grid_sample, linear
 
-from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..block import Block
@@ -35,9 +34,6 @@ class ProgressiveSampling(TokenPart):
         middle_channels: channels between the bottlenecks.
         attention, feed_forward, norm_cfg: options of the blocks, as in :class:`vt.models.Block`.
         drop_paths: stochastic depth rate of each round's block; 0 by default.
-
-    Raises:
-        UserError: the number of ``drop_paths`` is not ``rounds``.
     """
 
     def __init__(
@@ -55,8 +51,7 @@ class ProgressiveSampling(TokenPart):
         drop_paths: Sequence[float] = (),
     ) -> None:
         super().__init__()
-        if len(rates := drop_paths or [0.0] * rounds) != rounds:
-            raise UserError(f'ProgressiveSampling: {len(rates)} drop_paths for rounds={rounds}; give one per round')
+        rates = drop_paths or [0.0] * rounds
         self.stem = nn.Sequential(
             ConvModule(in_channels, stem_channels, 7, stride=2, padding=3, norm_cfg=dict(type='BN')),
             nn.MaxPool2d(3, stride=2, padding=1),

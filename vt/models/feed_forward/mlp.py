@@ -8,7 +8,6 @@ from mmcv.cnn import build_activation_layer, build_norm_layer
 from mmpretrain.models.utils import SELayer
 from torch import Tensor, nn
 
-from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..checks import optional_part, require_with
@@ -69,13 +68,6 @@ class FeedForward(TokenPart):
         self.fc2_act = build_activation_layer(fc2_act_cfg) if fc2_act_cfg else nn.Identity()
         self.dropout = nn.Dropout(dropout)
         require_with('FeedForward', 'fc1_act_cfg', fc1_act_cfg, local=local)
-        if class_tokens not in CLASS_TOKENS:
-            raise UserError(f'FeedForward: class_tokens={class_tokens!r} is not one of {", ".join(CLASS_TOKENS)}')
-        if class_tokens != 'fed' and out_channels != channels:
-            raise UserError(
-                f'FeedForward: class_tokens={class_tokens!r} keeps {channels} channels, but '
-                f"out_channels={out_channels}; set class_tokens='fed'"
-            )
         self.class_result = CLASS_TOKENS[class_tokens]
         self.takes_class_tokens = squeeze is None or class_tokens != 'fed'
 

@@ -77,8 +77,6 @@ class VTFPN(FPN):
         num_levels = _count_levels(len(in_channels), **fpn)
         if num_outs is None:
             num_outs = num_levels
-        if num_outs < num_levels or (num_outs > num_levels and fpn.get('end_level', -1) != -1):
-            raise UserError(f'VTFPN: num_outs={num_outs}, but in_channels, start_level and end_level give {num_levels}')
         if fpn.get('upsample_cfg', UPSAMPLE) != UPSAMPLE:
             raise UserError(f'VTFPN: upsample_cfg={fpn["upsample_cfg"]} has no effect, nothing is upsampled; remove it')
         require_with('VTFPN', 'add_extra_convs', fpn.get('add_extra_convs'), num_outs=num_outs > num_levels)
@@ -158,8 +156,4 @@ class VTFPN(FPN):
 def _count_levels(num_inputs: int, start_level: int = 0, end_level: int = -1, **others) -> int:
     """Number of inputs that FPN uses."""
     end = num_inputs if end_level == -1 else end_level
-    if not 0 <= start_level < end <= num_inputs:
-        raise UserError(
-            f'VTFPN: start_level={start_level} and end_level={end_level} select no levels of {num_inputs} in_channels'
-        )
     return end - start_level

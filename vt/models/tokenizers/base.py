@@ -48,8 +48,6 @@ class Tokenizer(nn.Module):
     ) -> None:
         super().__init__()
         part = type(self).__name__
-        if num_tokens < 1:
-            raise UserError(f'{part}: num_tokens={num_tokens} must be at least 1')
         require_divisible(part, 'in_channels', in_channels, 'groups', groups)
         require_divisible(part, 'token_channels', token_channels, 'groups', groups)
         self.in_channels, self.token_channels, self.num_tokens = in_channels, token_channels, num_tokens
@@ -139,11 +137,9 @@ class AttentionTokenizer(Tokenizer):
         """Return the tokens of the previous module.
 
         Raises:
-            UserError: ``tokens`` is None, or their number is not ``num_tokens``.
+            UserError: their number is not ``num_tokens``.
         """
         part = type(self).__name__
-        if tokens is None:
-            raise UserError(f'{part} needs the tokens of a previous module: use a FilterTokenizer in the first one')
         if tokens.shape[1] != self.num_tokens:
             raise UserError(f'{part}: num_tokens={self.num_tokens}, but the input has {tokens.shape[1]} tokens')
         return tokens

@@ -7,7 +7,6 @@ h heads.
 import torch
 from torch import Tensor
 
-from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..checks import require_divisible
@@ -60,8 +59,6 @@ class DynamicTokenizer(AttentionTokenizer):
             value_matrix=value_matrix,
             **kwargs,
         )
-        if num_tokens < 2:
-            raise UserError(f'DynamicTokenizer: num_tokens={num_tokens} must be at least 2, half of them are replaced')
         require_divisible('DynamicTokenizer', 'groups', groups, 'num_heads', num_heads)
         self.num_pooled = num_tokens // 2
         gain = (in_channels // num_heads) ** -0.5 / self.scale
