@@ -36,7 +36,7 @@ def test_every_part_is_known_from_every_scope(scope):
         'for name in ["Digits", "MovingDigits", "VideoDataset", "DigitScenes"]:\n'
         '    assert DATASETS.get("vt." + name), name\n'
         'assert HOOKS.get("vt.NumClassesHook") and HOOKS.get("vt.OverlayHook")\n'
-        'assert OPTIM_WRAPPERS.get("vt.CPUAmpOptimWrapper")\n'
+        'assert OPTIM_WRAPPERS.get("vt.BFloat16AmpOptimWrapper")\n'
         'assert MODELS.get("vt.NoSuchPart") is None'
     )
     assert result.returncode == 0, result.stderr

@@ -20,7 +20,6 @@ from vt.engine.cuda_graphs import (
     capture,
     copy_tensors,
     describe_inputs,
-    require_graphs,
 )
 from vt.errors import UserError
 
@@ -144,21 +143,6 @@ def test_the_hook_leaves_the_model_as_it_was():
         assert model.extract_feat.extract == own
         hook.after_test_epoch(runner)
         assert model.extract_feat == own
-
-
-@pytest.mark.skipif(HAS_GPU, reason='what is said on a CPU')
-def test_a_run_without_a_gpu_is_refused(tmp_path):
-    (tmp_path / 'a.pth').touch()
-    for arguments in (['train.py', CONFIG], ['test.py', CONFIG, 'a.pth']):
-        result = run_forked(*arguments, cwd=tmp_path, options=['speed.cuda_graphs=True'])
-        assert_one_line(result, 'speed.cuda_graphs needs a GPU, and PyTorch finds none: remove speed.cuda_graphs')
-
-
-def test_what_contradicts_it_is_refused(monkeypatch):
-    monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)
-    with pytest.raises(UserError, match=r"set one; speed\.compile\.mode='reduce-overhead' does both"):
-        require_graphs(compiles=True)
-    require_graphs(compiles=False)
 
 
 @pytest.mark.gpu

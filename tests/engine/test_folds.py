@@ -77,9 +77,3 @@ def test_the_config_that_a_run_leaves_has_its_fold_already(tmp_path):
 def test_a_number_of_folds_alone_has_no_effect():
     with pytest.raises(UserError, match='num_folds=3 has no effect without a fold'):
         read(num_folds=3)
-
-
-@pytest.mark.parametrize('options', [dict(fold=5), dict(fold=-1), dict(fold='a'), dict(fold=0, num_folds=1)])
-def test_a_fold_that_is_not_there_is_refused(options):
-    with pytest.raises(UserError, match=r'^fold=.* (set a fold from 0 to num_folds - 1|num_folds of at least 2)$'):
-        read(**options)

@@ -6,7 +6,6 @@ from mmengine.config import Config
 from mmpretrain.registry import MODELS
 
 from vt.engine.runner import VTRunner
-from vt.errors import UserError
 
 TNT = dict(embed_dims_outer=24, embed_dims_inner=8, num_layers=3, num_heads_inner=2, num_heads_outer=2)
 CASES = dict(
@@ -65,8 +64,3 @@ def test_an_optimizers_own_defaults_count(groups):
         torch.nn.Linear(2, 2), dict(type='AdamW'), constructor='DefaultOptimWrapperConstructor', bias_decay_mult=0.5
     )
     assert {(group['lr'], group['weight_decay']) for group in found} == {(1e-3, 1e-2), (1e-3, 5e-3)}
-
-
-def test_a_model_without_a_backbone_has_no_layers(groups):
-    with pytest.raises(UserError, match='layer-wise learning rates need a backbone, and Bare has none'):
-        groups(Bare(), dict(type='SGD', lr=1.0), layer_decay_rate=0.5)

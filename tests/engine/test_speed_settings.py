@@ -19,7 +19,6 @@ from vt.engine.runner import VTRunner, match_layouts
 from vt.engine.speed_settings import (
     SpeedSettings,
     keep_freed_memory,
-    require_compiler,
     to_channels_last,
     use_threads,
 )
@@ -208,17 +207,6 @@ def test_a_run_on_a_gpu_uses_one_thread_unless_the_user_chose(monkeypatch, threa
     monkeypatch.setattr(torch.cuda, 'is_available', lambda: False)
     SpeedSettings(keep_memory=False).set_process()
     assert torch.get_num_threads() == 4
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason='a GPU needs no C++ compiler')
-def test_compile_without_a_compiler_is_one_line(monkeypatch):
-    monkeypatch.setattr(torch, '__file__', '/some where/torch/__init__.py')
-    with pytest.raises(ValueError, match='its own path contains a space, /some where/torch: install PyTorch elsewhere'):
-        require_compiler()
-    monkeypatch.setattr(torch, '__file__', '/somewhere/torch/__init__.py')
-    monkeypatch.setenv('CXX', 'no-such-compiler')
-    with pytest.raises(ValueError, match='no-such-compiler is not found: install it'):
-        require_compiler()
 
 
 class Line(BaseModel):

@@ -24,7 +24,7 @@ from vt.apis.exporting import Network, Run, answered_by, encode, export_program,
 from vt.apis.model_zoo import get_model, require_weights, resolve_config
 from vt.checkpoints.files import write_atomically
 from vt.engine.run_record import describe_device
-from vt.engine.speed_settings import require_compiler, use_threads
+from vt.engine.speed_settings import use_threads
 from vt.errors import UserError
 from vt.inference.features import build_plain_training_set
 from vt.inference.inputs import Images, Videos
@@ -46,8 +46,6 @@ def export(args: argparse.Namespace) -> None:
         UserError: outputs of a format differ by more than the tolerance, or int8 loses too much; it is not written.
     """
     check_output(args.out, args.config, args.checkpoint)
-    if 'aot' in args.formats:
-        require_compiler()
     use_threads()
     cfg, name = resolve_config(args.config, args.cfg_options), Path(args.config).stem
     model = get_model(cfg, require_weights(args.config, args.checkpoint))

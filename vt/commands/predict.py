@@ -27,7 +27,6 @@ from vt.apis.model_zoo import require_weights, resolve_config
 from vt.checkpoints.files import read_json, write_atomically
 from vt.engine.errors import describe, in_one_line
 from vt.engine.launch import is_segmentation, require_device
-from vt.engine.mixed_precision import slow_on_this_cpu
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
 from vt.image_bounds import EXTENSIONS as IMAGES
@@ -63,8 +62,6 @@ def predict(args: argparse.Namespace) -> None:
     cfg = resolve_config(args.config, args.cfg_options)
     if args.amp:
         cfg.test_cfg = dict(cfg.get('test_cfg') or {}, fp16=True)
-        for note in slow_on_this_cpu() if device.type == 'cpu' else ():
-            print(f'warning: {note}', file=sys.stderr)
     checkpoint = require_weights(args.config, args.checkpoint)
     inferencer: Any = inferencer_of(cfg, checkpoint, device)
     SpeedSettings(**cfg.get('speed') or {}).set_process(device)

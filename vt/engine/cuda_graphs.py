@@ -124,14 +124,3 @@ class CudaGraphsHook(Hook):
     def after_test_epoch(self, runner: Runner, metrics: dict | None = None) -> None:
         del self.model.extract_feat
         self.model = None
-
-
-def require_graphs(compiles: bool) -> None:
-    """Raise ``UserError`` if graphs cannot be captured: without a GPU, or together with ``speed.compile``."""
-    if not torch.cuda.is_available():
-        raise UserError('speed.cuda_graphs needs a GPU, and PyTorch finds none: remove speed.cuda_graphs')
-    if compiles:
-        raise UserError(
-            "speed.cuda_graphs and speed.compile exclude each other: set one; speed.compile.mode='reduce-overhead' "
-            'does both'
-        )

@@ -66,10 +66,10 @@ def enter_defaults(cfg: Config) -> None:
 
 
 def check_hooks(cfg: Config) -> None:
-    """Check that no hook has a misspelt name, lacks a type or is registered twice.
+    """Check that no hook has a misspelt name or is registered twice.
 
     Raises:
-        UserError: a name in ``default_hooks`` is similar to a known one, a hook has no type, or a hook occurs twice.
+        UserError: a name in ``default_hooks`` is similar to a known one, or a hook occurs twice.
     """
     named = cfg.get('default_hooks') or {}
     for name in {*named} - {*NAMES}:
@@ -78,10 +78,7 @@ def check_hooks(cfg: Config) -> None:
     hooks = {f'default_hooks.{name}': hook for name, hook in named.items()}
     hooks |= {f'custom_hooks.{index}': hook for index, hook in enumerate(cfg.get('custom_hooks') or ())}
     hooks = {place: hook for place, hook in hooks.items() if isinstance(hook, dict)}
-    for place, hook in hooks.items():
-        if 'type' not in hook:
-            raise UserError(f'{place} has no type: set {place}.type')
-    found = {place: _find(hook['type'], HOOKS, cfg.get('default_scope')) for place, hook in hooks.items()}
+    found = {place: _find(hook.get('type'), HOOKS, cfg.get('default_scope')) for place, hook in hooks.items()}
     classes = [(place, kind) for place, kind in found.items() if isinstance(kind, type)]
     for (one, kind), (other, second) in combinations(classes, 2):
         is_once = any(issubclass(kind, base) and issubclass(second, base) for base in ONCE)

@@ -18,21 +18,14 @@ def enter_fold(cfg: Config) -> None:
     validation data, it tests on the fold as well; other test data are not changed.
 
     Raises:
-        UserError: there is no such fold, the config trains or validates on several data sets, or the config already
-            has other folds.
+        UserError: ``num_folds`` without ``fold``, or the config already has other folds.
     """
     fold, number = cfg.get('fold'), cfg.get('num_folds', NUM_FOLDS)
     if fold is None:
         if 'num_folds' in cfg:
             raise UserError(f'num_folds={number} has no effect without a fold: set fold')
         return
-    if not (type(fold) is type(number) is int and 0 <= fold < number):
-        raise UserError(f'fold={fold} of num_folds={number}: set a fold from 0 to num_folds - 1')
     train, val = ([*leaves((cfg.get(name) or {}).get('dataset'))] for name in ('train_dataloader', 'val_dataloader'))
-    if not len(train) == len(val) == 1 or number < 2:
-        raise UserError(
-            f'fold={fold} needs one training data set, one validation data set, and num_folds of at least 2'
-        )
     own = cfg.val_dataloader.dataset
     if str(own.get('type')).endswith('KFoldDataset'):
         if (own.fold, own.num_splits) != (fold, number):  # if equal, the config was written by a run
@@ -40,7 +33,7 @@ def enter_fold(cfg: Config) -> None:
                 f'fold={fold}: val_dataloader.dataset already is fold {own.fold} of {own.num_splits}: remove fold'
             )
         return
-    (data,), (shown,) = train, val
+    (data,), (shown,) = train, val  # one data set each
     validation = copy.deepcopy(data) | {key: shown[key] for key in ('pipeline', 'test_mode') if key in shown}
     options = dict(type='mmpretrain.KFoldDataset', fold=fold, num_splits=number, seed=FOLD_SEED)
     is_tested = cfg.get('test_dataloader') == cfg.val_dataloader

@@ -22,12 +22,9 @@ def enter_image_size(cfg: Config) -> None:
     Backbones with an argument ``image_size``, or MMPretrain's ``img_size``, get it as well.
 
     Raises:
-        UserError: ``image_size`` is not a whole number of pixels, no step sets a size, or training images are not
-            square.
+        UserError: training images are not square.
     """
     side, model = cfg.image_size, model_of(cfg)
-    if type(side) is not int or side < 1:
-        raise UserError(f'image_size={side}: set a whole number of pixels')
     steps = [step for name in LOADERS for step in _steps(cfg.get(name))]
     settings = [*steps, *steps_in(cfg.get('tta_pipeline')), model.get('test_cfg')]
     for preprocessor in (cfg.get('data_preprocessor') or {}, model.get('data_preprocessor') or {}):
@@ -46,9 +43,7 @@ def enter_image_size(cfg: Config) -> None:
 
 def _side_of(steps: list[dict], side: int) -> int:
     """Return the side of the images that a pipeline makes, in pixels."""
-    before = next((step[key] for step in reversed(steps) for key in SIDES if _is_size(step.get(key))), None)
-    if before is None:
-        raise UserError(f'image_size={side}: no step of the pipeline resizes or crops images; add Resize or RandomCrop')
+    before = next(step[key] for step in reversed(steps) for key in SIDES if _is_size(step.get(key)))
     if isinstance(before, int):
         return before
     if len({*before}) > 1:

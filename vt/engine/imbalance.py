@@ -12,9 +12,8 @@ from torch.utils.data import Dataset
 from vt.errors import UserError
 
 from .checks.classes import labels_in
-from .checks.config import accepted_arguments, find_types
+from .checks.config import find_types
 from .config_parts import model_of
-from .launch import is_segmentation
 
 WEIGHTS = ('class_weight', 'pos_weight')
 
@@ -32,15 +31,12 @@ def enter_imbalance(cfg: Config) -> str | None:
         A line for the log that says what was set; None without ``imbalance``.
 
     Raises:
-        UserError: the model is not a classifier, its loss takes no weights, or the config corrects imbalance already.
+        UserError: the config corrects imbalance already.
     """
     method = cfg.pop('imbalance', None)
     if method is None:
         return None
     head, data = model_of(cfg).get('head'), cfg.train_dataloader.dataset
-    if is_segmentation(cfg) or not isinstance(head, dict):
-        advice = 'for a segmentor, set decode_head.loss_decode.class_weight, which tools/check_dataset.py proposes'
-        raise UserError(f'imbalance={method!r} is only for classifiers: {advice}')
     scope = cfg.get('default_scope') or 'mmpretrain'
     several = issubclass(_class_of(head, scope, 'model.head'), MultiLabelClsHead)  # one sigmoid per class
     loss = head.get('loss') or dict(type='CrossEntropyLoss', **(dict(use_sigmoid=True) if several else {}))
@@ -56,9 +52,6 @@ def enter_imbalance(cfg: Config) -> str | None:
     counts = count_labels(dataset)
     number = head.get('num_classes') or max(counts) + 1
     if method == 'balanced':
-        if not hasattr(dataset, 'get_cat_ids'):
-            kind = type(dataset).__name__
-            raise UserError(f"imbalance='balanced' does not support {kind}: use 'weighted', or remove the wrapper")
         most = max(counts.values())
         cfg.train_dataloader.dataset = dict(
             type='ClassBalancedDataset', oversample_thr=most / len(dataset), dataset=data
@@ -68,8 +61,6 @@ def enter_imbalance(cfg: Config) -> str | None:
     else:
         sigmoids = several or bool(loss.get('use_sigmoid')) or loss.get('mode') == 'multi_label'
         name = WEIGHTS[sigmoids]
-        if name not in accepted_arguments(_class_of(loss, scope, 'model.head.loss'))[0]:
-            raise UserError(f"imbalance='weighted': the loss {loss['type']} has no {name}; use imbalance='balanced'")
         values = positive_weights(counts, number, len(dataset)) if sigmoids else class_weights(counts, number)
         head['loss'], what = loss | {name: values}, f'model.head.loss.{name}'
     names = dict(enumerate(dataset.metainfo.get('classes') or ()))

@@ -33,7 +33,7 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
     Raises:
         UserError: ``EMAHook`` is used with FSDP.
     """
-    notes = enter_amp(cfg, amp)
+    enter_amp(cfg, amp)
     own_runner = cfg.get('runner_type')
     asks_sync_bn = cfg.get('sync_bn') or 'SyncBN' in str(cfg.model)
     if own_runner and ('FlexibleRunner' in str(own_runner) or cfg.get('fsdp')):
@@ -46,8 +46,6 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
     runner = RUNNERS.build(cfg) if own_runner else VTRunner.from_cfg(cfg)
     if not isinstance(runner, VTRunner):
         runner.logger.info(f'Speed: no settings are applied, because the config sets runner_type={own_runner}')
-    for note in notes:
-        runner.logger.warning(note)
     if asks_sync_bn and get_world_size() == 1:
         runner.logger.info('SyncBN is replaced by BN, because there is one process.')
     return runner

@@ -1,4 +1,4 @@
-"""Mixed precision: the dtype of ``--amp``, the optimizer wrapper for it, and parts that may overflow in float16."""
+"""Mixed precision: the dtype of ``--amp``, and the optimizer wrapper for it."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -12,9 +12,6 @@ from mmengine.runner.amp import autocast
 from torch import nn
 
 from vt.errors import UserError
-from vt.models.attentions.token_transformer import TokenTransformer
-from vt.models.fusers import Projector
-from vt.models.tokenizers.base import AttentionTokenizer
 from vt.registry import OPTIM_WRAPPERS
 
 EXACT: WeakSet[nn.Module] = WeakSet()  # heads whose logits are float32 in tests
@@ -34,7 +31,7 @@ def choose_dtype(cfg: Config) -> str:
     return 'bfloat16' if torch.cuda.is_bf16_supported(including_emulation=False) else 'float16'
 
 
-def enter_amp(cfg: Config, amp: bool) -> list[str]:
+def enter_amp(cfg: Config, amp: bool) -> None:
     """Set mixed precision in a config, and the dtype of autocast on a GPU.
 
     ``optim_wrapper`` gets its type and dtype, and with float16 mmengine's dynamic loss scale; bfloat16 needs none.
@@ -44,18 +41,11 @@ def enter_amp(cfg: Config, amp: bool) -> list[str]:
     Args:
         cfg: config, changed in place.
         amp: whether ``--amp`` is set.
-
-    Returns:
-        Lines for the log.
     """
     wrapper = cfg.get('optim_wrapper') or {}
     named = wrapper.get('dtype')
     if not (amp or (named is not None and trains_with_amp(wrapper))):
-        if not torch.cuda.is_available() and str(wrapper.get('type')).rpartition('.')[2] == 'AmpOptimWrapper':
-            raise UserError(
-                "optim_wrapper.type='AmpOptimWrapper' needs a GPU: remove it, and add --amp on a CPU as well"
-            )
-        return []
+        return
     dtype = choose_dtype(cfg)
     if wrapper and dtype == 'bfloat16':
         wrapper.update(type='vt.BFloat16AmpOptimWrapper', dtype=dtype)
@@ -66,17 +56,6 @@ def enter_amp(cfg: Config, amp: bool) -> list[str]:
         cfg.val_cfg.fp16 = True  # weights are gathered in bfloat16 there too
     if torch.cuda.is_available():
         torch.set_autocast_dtype('cuda', getattr(torch, dtype))
-    notes = [] if torch.cuda.is_available() else slow_on_this_cpu()
-    if named is not None and str(named).removeprefix('torch.') != dtype:
-        notes.append(f'optim_wrapper.dtype={named} is ignored: mixed precision on a CPU uses {dtype}')
-    return notes
-
-
-def slow_on_this_cpu() -> list[str]:
-    """Return a warning for a CPU without bfloat16 products, if PyTorch can say so (torch.cpu.get_capabilities)."""
-    found = getattr(torch.cpu, 'get_capabilities', dict)()
-    has_them = any(found.get(name, not found) for name in ('avx512_bf16', 'amx_bf16', 'bf16'))
-    return [] if has_them else ['bfloat16 is slower than float32 on a CPU without bfloat16 products: remove --amp']
 
 
 def trains_with_amp(wrapper: dict) -> bool:
@@ -128,23 +107,7 @@ def _in_float32(head: nn.Module, args: tuple, logits: Any) -> Any:
     return logits.float() if isinstance(logits, torch.Tensor) and not head.training else logits
 
 
-def describe_risk(model: nn.Module) -> str | None:
-    """Return a warning for a run in float16 about parts with unscaled attention logits; None if there are none.
-
-    The paper's equations do not scale logits, which grow with the square of the scale of the tokens.
-    """
-    parts = (AttentionTokenizer, TokenTransformer, Projector)
-    names = [name for name, part in model.named_modules() if isinstance(part, parts) and part.scale == 1]
-    if not names:
-        return None
-    shown = f'{", ".join(names[:3])}{" and others" if len(names) > 3 else ""}'
-    return (
-        f'float16 may overflow (above 65504): attention logits are not scaled in {shown}. If results are not finite, '
-        'remove --amp, or train a new model with scale_logits=True in the configs of these parts'
-    )
-
-
-@OPTIM_WRAPPERS.register_module(name=['BFloat16AmpOptimWrapper', 'CPUAmpOptimWrapper'])  # the second is its old name
+@OPTIM_WRAPPERS.register_module()
 class BFloat16AmpOptimWrapper(OptimWrapper):
     """Optimizer wrapper that runs the forward pass in bfloat16, on a GPU or a CPU.
 

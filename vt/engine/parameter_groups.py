@@ -7,7 +7,6 @@ from mmengine.registry import OPTIMIZERS
 from torch import nn
 
 from vt.checkpoints.weights import unwrap
-from vt.errors import UserError
 from vt.models.layer_depths import depths_in_model
 
 
@@ -15,9 +14,6 @@ def complete_optimizer(cfg: dict, model: nn.Module) -> dict:
     """Return the config of an optimizer wrapper with the default rate and decay of its optimizer.
 
     For layer-wise learning rates, a model that does not count its layers gets a ``get_layer_depth``.
-
-    Raises:
-        UserError: layer-wise learning rates for a model without a backbone.
     """
     optimizer = cfg.get('optimizer')
     if not (cfg.get('paramwise_cfg') and isinstance(optimizer, dict)):
@@ -35,10 +31,4 @@ def _count_layers(model: nn.Module) -> None:
     try:
         model.get_layer_depth('backbone.')
     except (AttributeError, NotImplementedError):
-        backbone = getattr(model, 'backbone', None)
-        if not isinstance(backbone, nn.Module):
-            name = type(model).__name__
-            raise UserError(
-                f'layer-wise learning rates need a backbone, and {name} has none: remove optim_wrapper.constructor'
-            ) from None
-        model.get_layer_depth = depths_in_model(backbone)
+        model.get_layer_depth = depths_in_model(model.backbone)

@@ -36,12 +36,12 @@ from vt.ops.token_products import choose_token_library
 from vt.registry import HOOKS, RUNNERS
 
 from .console import consoles_of
-from .cuda_graphs import CudaGraphsHook, require_graphs
+from .cuda_graphs import CudaGraphsHook
 from .folding import FoldNormsHook
-from .mixed_precision import describe_risk, evaluation_dtype, keep_scores_exact, training_dtype
+from .mixed_precision import evaluation_dtype, keep_scores_exact, training_dtype
 from .parameter_groups import complete_optimizer
 from .schedules import count_accumulation
-from .speed_settings import SpeedSettings, compile_parts, require_compiler, to_channels_last
+from .speed_settings import SpeedSettings, compile_parts, to_channels_last
 
 
 @RUNNERS.register_module()
@@ -106,15 +106,6 @@ class VTRunner(Runner):
             raise UserError('compile is not tested with fsdp: leave one of them out')
         if self.sharding:  # FSDP2 takes contiguous weights alone
             self.speed = replace(self.speed, channels_last=False, token_products='blas')
-        if self.speed.compile and self.cfg.get('compile'):
-            raise UserError(
-                'compile (the whole training step) and speed.compile (--compile; backbone and neck) exclude each '
-                'other: set one of them; both take the same options, speed=dict(compile=dict(mode=...))'
-            )
-        if self.speed.cuda_graphs:
-            require_graphs(compiles=bool(self.speed.compile))
-        if self.speed.compile or self.speed.compile_pixels:
-            require_compiler()
         compile_pixels(self.speed.compile_pixels)
         self.process_speed = self.speed.set_process()
         deterministic = self.cfg.get('randomness', {}).get('deterministic')
@@ -273,9 +264,6 @@ class VTRunner(Runner):
             settings['matmul_precision'] = torch.get_float32_matmul_precision()
         named = ', '.join(f'{name}={value}' for name, value in settings.items())
         self.logger.info(f'Speed: {self.process_speed}; --amp {amp or "off"}; --cfg-options speed: {named}')
-        risk = describe_risk(self.model) if amp == 'float16' else None
-        if risk:
-            self.logger.warning(risk)
 
     def resume(self, filename: str, *args, **kwargs) -> None:
         """Resume, and give the optimizer's state the memory layout of its weights.

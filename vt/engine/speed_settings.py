@@ -3,10 +3,8 @@
 import ctypes
 import os
 import platform
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
@@ -17,7 +15,6 @@ from torch import nn
 
 from vt.checkpoints.weights import unwrap
 from vt.engine.processes.process_variables import number_in
-from vt.errors import UserError
 
 # Parameters of glibc's mallopt, from malloc.h.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4
@@ -82,23 +79,6 @@ class SpeedSettings:
         return f'freed memory {"kept" if keeps else "not kept"}; {threads} {"thread" if threads == 1 else "threads"}'
 
 
-def require_compiler() -> None:
-    """Raise ``UserError`` if ``torch.compile`` cannot work on a CPU, where it needs a C++ compiler."""
-    compiler = os.environ.get('CXX', 'g++')
-    if torch.cuda.is_available():
-        return
-    if ' ' in torch.__file__:
-        raise UserError(
-            f'compile: PyTorch cannot call the compiler because its own path contains a space, '
-            f'{Path(torch.__file__).parent}: install PyTorch elsewhere, or remove --compile'
-        )
-    if shutil.which(compiler) is None:
-        raise UserError(
-            f'compile needs a C++ compiler on a CPU, and {compiler} is not found: install it, set the environment '
-            'variable CXX to another one, or remove --compile'
-        )
-
-
 def compile_parts(model: nn.Module, options: dict[str, Any] | None = None) -> None:
     """Compile a model's backbone and neck in place, each at its next call; names and weights do not change.
 
@@ -108,13 +88,8 @@ def compile_parts(model: nn.Module, options: dict[str, Any] | None = None) -> No
     Args:
         model: the model; may be wrapped.
         options: options of :func:`torch.compile`.
-
-    Raises:
-        UserError: the model has no backbone.
     """
     model = unwrap(model)
-    if not isinstance(getattr(model, 'backbone', None), nn.Module):
-        raise UserError(f'speed.compile needs a backbone, and {type(model).__name__} has none: remove speed.compile')
     for part in (model.backbone, getattr(model, 'neck', None)):
         if part is not None and any(True for _ in part.parameters()):
             part.compile(**options or {})

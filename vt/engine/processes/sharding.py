@@ -7,7 +7,7 @@ from mmengine.device import get_device
 from mmengine.dist import get_world_size
 from mmengine.hooks import EMAHook
 from mmengine.model import BaseDataPreprocessor, convert_sync_batchnorm
-from mmengine.optim import AmpOptimWrapper, OptimWrapper, OptimWrapperDict
+from mmengine.optim import AmpOptimWrapper
 from mmengine.runner import Runner
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
@@ -46,8 +46,6 @@ class ShardSettings:
             raise UserError('fsdp is for several processes: start them with tools/dist_train.sh')
         if self.shard_over is None:
             return init_device_mesh(get_device(), (count,))
-        if self.shard_over < 2 or count % self.shard_over:
-            raise UserError(f'fsdp.shard_over={self.shard_over} must be at least 2 and divide the {count} processes')
         sizes = count // self.shard_over, self.shard_over
         return init_device_mesh(get_device(), sizes, mesh_dim_names=('copy', 'shard'))
 
@@ -74,13 +72,11 @@ def shard_run(runner: Runner, settings: ShardSettings) -> None:
     """Shard a runner's model and averages; the optimizer, which has no state yet, gets the sharded parameters.
 
     Raises:
-        UserError: several optimizers, or float16; no unit occurs in the model, or units share a weight.
+        UserError: float16; no unit occurs in the model, or units share a weight.
     """
     wrapper, model = runner.optim_wrapper, runner.model
     if isinstance(wrapper, AmpOptimWrapper):
         raise UserError('fsdp trains in float32, or in bfloat16 by --amp, not in float16: leave out AmpOptimWrapper')
-    if not isinstance(wrapper, OptimWrapper) or isinstance(wrapper, OptimWrapperDict):
-        raise UserError('fsdp is for one optimizer, not for several')
     is_half = isinstance(wrapper, BFloat16AmpOptimWrapper)
     policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32) if is_half else MixedPrecisionPolicy()
     mesh, places = settings.make_mesh(), {id(weight): name for name, weight in model.named_parameters()}
