@@ -239,20 +239,8 @@ def stage(**options) -> dict:
     ('options', 'words'),
     [
         (dict(num_heads=3), 'channels=16 is not divisible by num_heads=3'),
-        (dict(class_tokens=1), 'class tokens, which WindowAttention does not support'),
-        (
-            dict(
-                class_tokens=1,
-                attention=dict(type='vt.ReducedAttention', reduce=dict(type='vt.StridedReduction', ratio=2)),
-            ),
-            'class tokens, which StridedReduction does not support',
-        ),
         (dict(attention=dict(type='vt.WindowAttention', local_in_windows=True)), 'local_in_windows without windows'),
         (dict(attention=dict(type='vt.ClassAttention')), 'has 0 class tokens, but ClassAttention needs 1'),
-        (
-            dict(class_tokens=1, peg=dict(type='vt.PEG'), attention={}),
-            'which PEG does not support',
-        ),
         (
             dict(class_tokens=1, attention=dict(type='vt.ClassAttention'), between=dict(type='vt.OnMap')),
             'Block: between is not supported',
@@ -269,18 +257,6 @@ def stage(**options) -> dict:
         ),
         (dict(peg_blocks=2), 'peg_blocks without peg'),
         (dict(position=dict(type='torch.nn.Identity')), 'Identity is not a vt.models.TokenPart'),
-        (
-            dict(class_tokens=1, attention={}, feed_forward=dict(squeeze=dict(type='vt.SqueezeExcite'))),
-            'which FeedForward does not support',
-        ),
-        (
-            dict(class_tokens=1, attention=dict(type='vt.WindowAttention', local=dict(type='vt.OnMap'))),
-            'which WindowAttention does not support',
-        ),
-        (
-            dict(attention=dict(type='vt.WindowAttention', windows=dict(type='vt.MessengerWindows', window=4))),
-            'stage 0 has no messengers',
-        ),
         (
             dict(attention=dict(type='vt.WindowAttention', windows=dict(type='vt.Windows', window=4, shift=9))),
             r'shift=9 must be less than the sides of window=\(4, 4\)',

@@ -91,7 +91,7 @@ def check_shape(part: nn.Module, needed: str, expected: Size, *given: Size | tup
 
 def check_tokens(part: TokenPart, channels: int, size: Size, num_class_tokens: int | None = None) -> None:
     """As :func:`check_shape`, of a part that is called with tokens and the size of their grid."""
-    classes = part.num_class_tokens_needed or num_class_tokens or int(part.updates_class_tokens_alone)
+    classes = num_class_tokens or int(part.updates_class_tokens_alone)
     given = (2, classes + math.prod(size), channels)
     if part.updates_class_tokens_alone:
         check_shape(part, 'of the class tokens alone, (N, K, C)', (2, classes, channels), given, (size,))

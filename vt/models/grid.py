@@ -11,8 +11,7 @@
       v
     class tokens  x[:, :K]      map  to_map(x[:, K:], size)  (N, C, H, W)
 
-A part that needs a map gets the tokens of the grid only. Other requirements of a part are attributes of
-:class:`TokenPart`, and are checked when the backbone is built. Letters: N batch, C channels.
+A part that needs a map gets the tokens of the grid only. Letters: N batch, C channels.
 """
 
 import math
@@ -45,20 +44,12 @@ class TokenPart(nn.Module):
     """Base class of the parts of :class:`vt.TokenBackbone`; subclasses override the attributes that differ.
 
     Attributes:
-        takes_class_tokens: the part supports class tokens before those of the grid.
-        num_class_tokens_needed: required number of class tokens; None for any.
-        updates_class_tokens_alone: for an attention: it returns an update of the class tokens only, ``(N, K, C)``.
+        updates_class_tokens_alone: for an attention: it returns an update of the only class token, ``(N, 1, C)``.
         takes_tokens: for an embedding: it is called with the tokens of the previous stage and their size, not a map.
-        gives_messengers: for an embedding: messengers take the place of class tokens (:mod:`vt.models.messengers`).
-        needs_messengers: the part requires messengers.
     """
 
-    takes_class_tokens: bool = True
-    num_class_tokens_needed: int | None = None
     updates_class_tokens_alone: bool = False
     takes_tokens: bool = False
-    gives_messengers: bool = False
-    needs_messengers: bool = False
 
 
 class Unchanged(TokenPart):

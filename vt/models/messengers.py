@@ -37,8 +37,6 @@ class MessengerEmbed(TokenPart):
         region: side of a region in windows; all regions share the same region x region learned messengers.
     """
 
-    gives_messengers = True
-
     def __init__(self, in_channels: int, channels: int, embed: dict, window: int = 7, region: int = 4) -> None:
         super().__init__()
         self.embed = build_part(embed, in_channels=in_channels, channels=channels)
@@ -65,7 +63,6 @@ class MessengerMerging(PatchMerging):
     """
 
     takes_tokens = True
-    gives_messengers = True
 
     def __init__(self, in_channels: int, channels: int, window: int = 7) -> None:
         super().__init__(in_channels, channels)
@@ -91,8 +88,6 @@ class MessengerWindows(Windows):
         window: side of a window.
         size: grid size during training.
     """
-
-    needs_messengers = True
 
     def __init__(self, window: int, size: Size = (0, 0)) -> None:
         super().__init__(window, size=size, shrink=False)

@@ -27,7 +27,6 @@ class NormalCell(Block):
         UserError: ``groups`` does not divide the channels.
     """
 
-    takes_class_tokens = False
     takes_between = False
 
     def __init__(self, channels: int, *args, groups: int, local_ratio: int = 3, **kwargs) -> None:

@@ -20,7 +20,6 @@ class ClassAttention(Attention):
     token, ``(N, 1, C)``; the attention weights are ``(N, h, 1, 1 + P)``. Args: as in :class:`Attention`.
     """
 
-    num_class_tokens_needed = 1
     updates_class_tokens_alone = True
 
     def add_parts(self, channels: int, size: Size, qkv_bias: bool = True) -> None:

@@ -37,8 +37,6 @@ class HadamardAttention(TokenPart):
         UserError: ``num_heads`` does not divide C.
     """
 
-    takes_class_tokens = False
-
     def __init__(
         self,
         channels: int,

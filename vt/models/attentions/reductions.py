@@ -53,8 +53,6 @@ class StridedReduction(TokenPart):
         eps: epsilon of LayerNorm.
     """
 
-    takes_class_tokens = False
-
     def __init__(self, channels: int, ratio: int, depthwise: bool = False, eps: float = 1e-5) -> None:
         super().__init__()
         options = dict(kernel_size=ratio + 1, padding=ratio // 2, groups=channels) if depthwise else {}
@@ -75,8 +73,6 @@ class PoolingReduction(TokenPart):
         side: side of the pooled grid; ``S = side^2``.
         eps: epsilon of LayerNorm.
     """
-
-    takes_class_tokens = False
 
     def __init__(self, channels: int, side: int = 7, eps: float = 1e-5) -> None:
         super().__init__()
@@ -100,8 +96,6 @@ class PyramidReduction(TokenPart):
         ratios: downsampling factor of each pooled grid, per side.
         eps: epsilon of LayerNorm.
     """
-
-    takes_class_tokens = False
 
     def __init__(self, channels: int, ratios: list[int], eps: float = 1e-5) -> None:
         super().__init__()

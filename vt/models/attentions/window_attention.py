@@ -27,8 +27,6 @@ class WindowAttention(MaskedAttention):
         **parts: options of :meth:`add_parts`.
     """
 
-    takes_class_tokens = False
-
     def add_parts(
         self,
         channels: int,

@@ -36,8 +36,6 @@ class Windows(TokenPart):
         UserError: ``shift`` is not less than ``window``.
     """
 
-    takes_class_tokens = False
-
     def __init__(
         self,
         window: int | tuple[int | None, int | None],

@@ -14,9 +14,8 @@ from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..embeddings.bottleneck import Bottleneck
-from ..grid import Size, TokenPart
+from ..grid import Size
 from ..recomputation import recompute
-from .contract import check_part
 from .parallel_resolutions import BN, ParallelResolutions
 
 INIT = (dict(type='vt.LayerInit', layer=['Conv2d', 'Linear']),)  # PyTorch's defaults, as in the authors' code
@@ -98,9 +97,6 @@ class HRFormer(BaseBackbone):
         self.out_indices = sorted(index % len(before) for index in out_indices or range(len(before)))
         self.frozen_stages = frozen_stages
         self.with_cp = with_cp
-        for part in self.modules():
-            if isinstance(part, TokenPart):
-                check_part(part, 'HRFormer: a branch has', 0, has_messengers=False)
         self._freeze()
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:

@@ -17,8 +17,7 @@ from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..grid import Size, split_class_tokens, to_map
-from .contract import check_contract
-from .stage import NORM, Stage
+from .stage import NORM, SameTokens, Stage
 
 INIT = (dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.0),)
 
@@ -47,8 +46,8 @@ class TokenBackbone(BaseBackbone):
         init_cfg: as in mmengine; linear layers are drawn with a standard deviation of 0.02 by default.
 
     Raises:
-        UserError: an unknown stage; a ``drop_path_rate`` without effect; class tokens for a part that
-            does not support them; sizes that are not divisible.
+        UserError: an unknown stage; a ``drop_path_rate`` without effect; no class token for a part or an output that
+            needs one; sizes that are not divisible.
     """
 
     OUTPUTS = dict(
@@ -99,7 +98,7 @@ class TokenBackbone(BaseBackbone):
             stage = Stage(in_channels, size, drop_paths=rates, **options)
             in_channels, size = stage.out_channels, stage.out_size
             self.stages.append(stage)
-        check_contract(self.stages, out_type)
+        self._check_class_tokens(out_type)
         self.out_type = out_type
         self.out_indices = sorted(index % len(stages) for index in out_indices)
         self.with_cp = with_cp
@@ -110,6 +109,20 @@ class TokenBackbone(BaseBackbone):
                 norm_cfg = stages[index].get('norm_cfg', NORM)
                 self.out_norms[str(index)] = build_norm_layer(norm_cfg, self.stages[index].out_channels)[1]
         self._freeze()
+
+    def _check_class_tokens(self, out_type: str) -> None:
+        """Raise ``UserError`` if tokens of the grid would be taken for class tokens."""
+        number = 0
+        for index, stage in enumerate(self.stages):
+            own = 0 if stage.class_tokens is None else stage.class_tokens.shape[1]
+            number = own + (number if isinstance(stage.embed, SameTokens) else 0)
+            if number != 1 and any(getattr(part, 'updates_class_tokens_alone', False) for part in stage.modules()):
+                raise UserError(
+                    f'TokenBackbone: stage {index} has {number} class tokens, but ClassAttention needs 1; set '
+                    'class_tokens=1 for this stage'
+                )
+        if out_type in ('class_tokens', 'layers') and not number:
+            raise UserError(f'TokenBackbone: out_type={out_type!r}, but the last stage has no class token')
 
     def init_weights(self) -> None:
         """Initialise the weights, or load them from the checkpoint of ``init_cfg``."""

@@ -69,7 +69,6 @@ class FeedForward(TokenPart):
         self.dropout = nn.Dropout(dropout)
         require_with('FeedForward', 'fc1_act_cfg', fc1_act_cfg, local=local)
         self.class_result = CLASS_TOKENS[class_tokens]
-        self.takes_class_tokens = squeeze is None or class_tokens != 'fed'
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, K + P, C)`` to ``(N, K + P, out_channels)``."""

@@ -15,7 +15,5 @@ class PEG(TokenPart, ConditionalPositionEncoding):
         channels: C.
     """
 
-    takes_class_tokens = False
-
     def __init__(self, channels: int) -> None:
         super().__init__(channels, channels)

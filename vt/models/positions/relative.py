@@ -32,7 +32,6 @@ class RelativePositionBias(TokenPart):
         window: height h and width w of a window.
     """
 
-    takes_class_tokens = False
     index: Tensor
 
     def __init__(self, num_heads: int, window: tuple[int, int]) -> None:
