@@ -62,8 +62,8 @@ class VTRunner(Runner):
     _is_built = False
 
     def __init__(self, *args, auto_scale_lr: dict | None = None, optim_wrapper: Any = None, **kwargs) -> None:
-        self.scaling = count_accumulation(auto_scale_lr, optim_wrapper)
-        super().__init__(*args, **dict(kwargs, auto_scale_lr=self.scaling, optim_wrapper=optim_wrapper))
+        scaling = count_accumulation(auto_scale_lr, optim_wrapper)
+        super().__init__(*args, **dict(kwargs, auto_scale_lr=scaling, optim_wrapper=optim_wrapper))
         self._is_built = True
         self.logger.info(f'Environment, config and hooks are in the log: {self.logger.log_file}')
 

@@ -79,14 +79,10 @@ class ExponentialLR(InEpochs, optim.ExponentialLR):
 
 @HOOKS.register_module()
 class ScheduleHook(Hook):
-    """Log how the learning rate was scaled, and warn before training if a schedule does not fit the run.
+    """Warn before training if a schedule does not fit the run.
 
     The check uses the schedules of the run after a checkpoint has been resumed.
     """
-
-    def before_run(self, runner: Runner) -> None:
-        if (getattr(runner, 'scaling', None) or {}).get('enable'):  # other runners have no attribute scaling
-            runner.logger.info(describe_scaling(runner))
 
     def before_train(self, runner: Runner) -> None:
         groups = runner.param_schedulers or []
@@ -223,16 +219,3 @@ def count_accumulation(auto_scale_lr: dict | None, optim_wrapper: Any) -> dict |
     if not auto_scale_lr or not auto_scale_lr.get('base_batch_size') or accumulated == 1:
         return auto_scale_lr
     return dict(auto_scale_lr, base_batch_size=auto_scale_lr['base_batch_size'] / accumulated)
-
-
-def describe_scaling(runner: Runner) -> str:
-    """Return a log line about how ``auto_scale_lr`` scaled the learning rate, and why."""
-    wrapper, base = runner.cfg.optim_wrapper, runner.cfg.auto_scale_lr['base_batch_size']
-    batch, accumulated = runner.train_dataloader.batch_size, wrapper.get('accumulative_counts', 1)
-    images = runner.world_size * batch * accumulated
-    lr = (wrapper.get('optimizer') or {}).get('lr')
-    change = f'by {images / base:g}' if lr is None else f'from {lr:g} to {lr * images / base:g}'
-    return (
-        f'Learning rate scaled {change}: it is set for a batch size of {base}, and a step uses {images} images '
-        f'({runner.world_size} processes x {batch} images x {accumulated} accumulated batches)'
-    )
