@@ -70,7 +70,6 @@ CHECKPOINT = dict(checkpoint=dict(type='CheckpointHook'))
             dict(default_hooks=dict(visualisation=None)),
             'visualisation would add a hook beside default_hooks.visualization',
         ),
-        (dict(default_hooks=dict(own=dict(interval=1))), 'default_hooks.own has no type'),
         (
             dict(default_hooks=CHECKPOINT, custom_hooks=[dict(type='vt.CheckpointHook', interval=5)]),
             'default_hooks.checkpoint and custom_hooks.0 are both CheckpointHook: remove one of them',
