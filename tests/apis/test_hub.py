@@ -190,7 +190,7 @@ BAD = {
         ('model.backbone.depth', 'eighteen'),
         "model.backbone.depth='eighteen' is not allowed in a saved model",
     ),
-    'another number': (('model.backbone.depth', 19), 'VTResNet: depth=19 is not one of 18, 34, 50, 101'),
+    'another number': (('model.backbone.depth', 19), 'is damaged: KeyError: '),
     'a size of another kind': (('model.head.in_channels', [64]), 'is damaged: TypeError: '),
     'a file': (('model.head.loss.class_weight', 'weights.pkl'), "class_weight='weights.pkl' is not allowed in a saved"),
     'a step': (('pipeline', [dict(type='os.abort')]), "pipeline.0.type='os.abort' is none of the types"),
