@@ -16,7 +16,7 @@ from vt.commands.outputs import check_output, write_json
 from vt.engine.errors import one_line_errors
 from vt.engine.launch import require_device
 from vt.engine.run_record import describe_origin
-from vt.engine.speed_settings import keep_freed_memory, require_compiler, use_threads
+from vt.engine.speed_settings import keep_freed_memory, use_threads
 from vt.errors import UserError
 from vt.ops.token_products import choose_token_library
 
@@ -38,8 +38,6 @@ def compare(args: argparse.Namespace) -> None:
     """
     check_output(args.out, *args.configs)
     settings = _read_settings(args)
-    if any(setting.compile != 'off' for setting in settings):
-        require_compiler()
     process = dict(threads=use_threads(), keeps_freed_memory=not args.default_allocator and keep_freed_memory())
     torch.backends.cudnn.benchmark = True  # as in the configs
     subjects = [

@@ -69,8 +69,6 @@ class TokenizedBlock(Block):
         **block: options of :class:`vt.models.Block`.
     """
 
-    takes_class_tokens = False
-
     def __init__(self, channels: int, size: Size, num_heads: int, tokenizer: dict, fuser: dict, **block) -> None:
         widths = dict(in_channels=channels, token_channels=channels)
         tokenizer = MODELS.build(tokenizer, default_args=widths)

@@ -113,8 +113,8 @@ def test_a_cluster_gets_an_array_of_jobs(tmp_path, cluster):
         assert f'#SBATCH {line}' in script
 
 
-def test_what_was_trained_with_other_settings_does_not_count(tmp_path):
-    """The config file is edited between two sweeps: another run beside the first one, which stays."""
+def test_what_was_trained_with_other_settings_is_refused(tmp_path):
+    """The config file is edited between two sweeps."""
     config, options = tmp_path / 'c.py', [*SMALL, 'model.backbone.num_tokens=4']
     config.write_text(f"_base_ = '{CONFIG}'\n")
     first = run_forked('sweep.py', 'c.py', *options, cwd=tmp_path)
@@ -122,16 +122,8 @@ def test_what_was_trained_with_other_settings_does_not_count(tmp_path):
     before = records(tmp_path / 'work_dirs/sweeps/c')
     config.write_text(f"_base_ = '{CONFIG}'\noptim_wrapper = dict(optimizer=dict(lr=0.5))\n")
     second = run_forked('sweep.py', 'c.py', *options, cwd=tmp_path)
-    assert second.returncode == 0, second.stderr
-    assert 'c, seed 0: work_dirs/sweeps/c/c_seed-0 contains a run with other settings; this run uses' in second.stdout
-    after = records(tmp_path / 'work_dirs/sweeps/c')
-    assert len(after) == 2
-    assert before.items() <= after.items()
-    assert len({record['weights'] for record in after.values()}) == 2
-    third = run_forked('sweep.py', 'c.py', *options, cwd=tmp_path)
-    assert '1 runs in work_dirs/sweeps/c, 1 of them finished before' in third.stdout
-    report = run_forked('analysis/report.py', 'sweep', 'work_dirs/sweeps/c', cwd=tmp_path).stdout
-    assert all(f'c ({record["digest"][:8]})' in report for record in after.values())
+    assert_one_line(second, 'work_dirs/sweeps/c/c_seed-0 contains a run with other settings: remove it, or choose')
+    assert records(tmp_path / 'work_dirs/sweeps/c') == before
 
 
 @pytest.mark.slow
@@ -143,7 +135,6 @@ def test_a_damaged_record_is_named_and_written_again(tmp_path):
     path.write_text(text[: len(text) // 2])
     result = run_forked('sweep.py', *options, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert 'training.json is damaged; the run resumes from its last checkpoint' in result.stdout
     again, before = json.loads(path.read_text()), json.loads(text)
     assert [again[key] for key in ('weights', 'metrics', 'digest')] == [
         before[key] for key in ('weights', 'metrics', 'digest')

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vt.engine.sweeps import Training, enter_sweep, plan, settle
+from vt.engine.sweeps import Training, claim, enter_sweep, plan
 from vt.errors import UserError
 
 
@@ -62,13 +62,6 @@ def run(tmp_path):
     return replace(plan('c.py', [], [3], tmp_path)[0], digest='a' * 32)
 
 
-def settled(run):
-    """The name of the run's folder, whether it is finished, and what is said of it."""
-    said = []
-    own = settle(run, said.append)
-    return own.work_dir.name, own.is_finished, ' '.join(said)
-
-
 def record(run, text=None, **content):
     (run.work_dir / 'training.json').write_text(text or json.dumps(dict(digest=run.digest, seed=3) | content))
 
@@ -76,16 +69,16 @@ def record(run, text=None, **content):
 def test_sweeps_that_start_together_share_their_folder(run):
     def enter(number):
         enter_sweep(run.work_dir.parent, 'c.py')
-        return settled(run)
+        claim(run)
 
     with ThreadPoolExecutor(8) as pool:
-        assert [*pool.map(enter, range(40))] == [('c_seed-3', False, '')] * 40
+        [*pool.map(enter, range(40))]
     assert sorted(path.name for path in run.work_dir.parent.iterdir()) == ['c_seed-3', 'sweep.json']
 
 
 @pytest.mark.parametrize('name', ['sweep.lock', 'output.txt'])
 def test_links_in_the_folder_of_a_run_are_not_followed(name, run, tmp_path):
-    settle(run, print)
+    claim(run)
     (tmp_path / 'mine').write_text('mine')
     (run.work_dir / name).symlink_to(tmp_path / 'mine')
     with pytest.raises(OSError, match=rf'symbolic links: .*c_seed-3/{name}'):
@@ -93,61 +86,38 @@ def test_links_in_the_folder_of_a_run_are_not_followed(name, run, tmp_path):
     assert (tmp_path / 'mine').read_text() == 'mine'
 
 
-def test_a_run_has_its_folder_again_until_it_is_finished_and_then(run):
-    assert settled(run) == ('c_seed-3', False, '')
-    assert settled(run) == ('c_seed-3', False, '')
-    record(run)
-    assert settled(run) == ('c_seed-3', True, '')
-
-
-@pytest.mark.parametrize('is_finished', [False, True])
-def test_other_settings_are_another_run_beside(run, is_finished):
-    settled(run)
-    if is_finished:
-        record(run)
-    folder = run.work_dir.parent
-    line = f'c, seed 3: {folder}/c_seed-3 contains a run with other settings; this run uses {folder}/c_seed-3_bbbbbbbb'
-    assert settled(replace(run, digest='b' * 32)) == ('c_seed-3_bbbbbbbb', False, line)
-    assert settled(run) == ('c_seed-3', is_finished, '')
+@pytest.mark.parametrize('ends', [{}, dict(text='{"digest": "aaa')])
+def test_a_run_has_its_folder_again_until_it_is_finished_and_then(ends, run):
+    for _ in range(2):
+        claim(run)
+        assert not run.is_finished
+    record(run, **ends)
+    claim(run)
+    assert run.is_finished == (not ends)
 
 
 @pytest.mark.parametrize(
-    ('content', 'words'),
+    ('change', 'content'),
     [
-        (dict(digest='b' * 32), 'contains a run with other settings'),  # tools/train.py was called by hand
-        (dict(seed=4), 'contains a run with other settings'),
+        (dict(digest='b' * 32), {}),
+        ({}, dict(digest='b' * 32)),  # tools/train.py was called by hand
+        ({}, dict(seed=4)),
     ],
 )
-def test_a_record_of_another_run_does_not_count(run, content, words):
-    settled(run)
+def test_the_folder_of_another_run_is_refused(change, content, run):
+    claim(run)
     record(run, **content)
-    name, is_finished, said = settled(run)
-    assert (name, is_finished) == ('c_seed-3_aaaaaaaa', False)
-    assert words in said
+    words = 'c_seed-3 contains a run with other settings: remove it, or choose another --work-dir'
+    with pytest.raises(UserError, match=words):
+        claim(replace(run, **change))
 
 
 @pytest.mark.parametrize('text', ['{"config": "c.py", "seed": 3}', '{"digest": "aaa', '', '[]'])
-def test_a_record_without_a_digest_does_not_count(run, text):
+def test_a_folder_that_no_sweep_made_is_refused(run, text):
     run.work_dir.mkdir(parents=True)
     (run.work_dir / 'training.json').write_text(text)
-    name, is_finished, said = settled(run)
-    assert (name, is_finished) == ('c_seed-3_aaaaaaaa', False)
-    assert 'contains a run that this sweep did not start' in said
-
-
-def test_a_damaged_record_is_named(run):
-    settled(run)
-    record(run, '{"digest": "aaa')
-    assert settled(run)[:2] == ('c_seed-3', False)
-    assert 'training.json is damaged; the run resumes from its last checkpoint' in settled(run)[2]
-
-
-def test_a_folder_beside_that_is_not_its_own_is_one_line(run):
-    for folder in (run.work_dir, run.work_dir.with_name('c_seed-3_aaaaaaaa')):
-        folder.mkdir()
-        (folder / 'epoch_1.pth').write_text('mine')
-    with pytest.raises(UserError, match=r'c_seed-3_aaaaaaaa contains a run that this sweep .*: remove it, or choose'):
-        settled(run)
+    with pytest.raises(UserError, match='contains a run that this sweep did not start'):
+        claim(run)
 
 
 def test_a_damaged_mark_of_a_sweep_is_one_line(tmp_path):

@@ -14,7 +14,7 @@ from vt.engine.checks.config import check_config
 from vt.engine.checks.fit import check_fit
 from vt.engine.config_files import read_config
 from vt.engine.config_parts import digest_config
-from vt.engine.sweeps import SweepRun, enter_sweep, plan, settle, train_as_array, train_here
+from vt.engine.sweeps import SweepRun, claim, enter_sweep, plan, train_as_array, train_here
 from vt.errors import UserError
 
 from .arguments import parse_options
@@ -57,12 +57,14 @@ def read_digests(runs: Sequence[SweepRun]) -> dict[tuple, str]:
 def train_all(
     runs: Sequence[SweepRun], digests: dict[tuple, str], folder: Path, args: argparse.Namespace
 ) -> list[SweepRun]:
-    """Train the unfinished runs; return all runs with their folders.
+    """Train the unfinished runs; return all runs.
 
     Raises:
-        UserError: failed runs, at the end.
+        UserError: a folder contains another run; or, at the end, failed runs.
     """
-    runs = [settle(replace(run, digest=digests[run.config, run.settings]), print) for run in runs]
+    runs = [replace(run, digest=digests[run.config, run.settings]) for run in runs]
+    for run in runs:
+        claim(run)
     waiting = [run for run in runs if not run.is_finished]
     print(f'{len(runs)} runs in {folder}, {len(runs) - len(waiting)} of them finished before')
     console = Console(highlight=False, soft_wrap=True)

@@ -2,7 +2,7 @@
 
 Each run calls ``tools/train.py``; on a cluster it is a submitit job. Finished runs are skipped, interrupted runs resume
 from their last checkpoint, and a run that fails does not stop the others. A run is identified by a digest of its
-settings: if its folder contains a run of others, it gets another folder.
+settings: a folder with a run of others is refused.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from vt.checkpoints.files import open_plain, read_json, temporary_folder, write_atomically
@@ -90,33 +90,12 @@ def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Pat
     return runs
 
 
-def settle(run: SweepRun, tell: Callable[[str], None]) -> SweepRun:
-    """Reserve a folder for a run: the planned one, or another one if that contains a run of other settings.
-
-    Args:
-        run: the run as planned.
-        tell: function that is called with a message if the folder changes or a record is damaged.
-
-    Returns:
-        The run with its folder.
+def claim(run: SweepRun) -> None:
+    """Create the folder of a run with its mark, unless it is there.
 
     Raises:
-        UserError: the other folder contains a run of other settings as well.
+        UserError: the folder contains a run of other settings, or one that no sweep started.
     """
-    name = f'{run.label}, seed {run.seed}'
-    settled, other = run, _claim(run)
-    if other:
-        settled = replace(run, work_dir=run.work_dir.with_name(f'{run.work_dir.name}_{run.digest[:8]}'))
-        if why := _claim(settled):
-            raise UserError(f'{settled.work_dir} {why}: remove it, or choose another --work-dir')
-        tell(f'{name}: {run.work_dir} {other}; this run uses {settled.work_dir}')
-    if (record := settled.work_dir / RECORD).exists() and not settled.is_finished:
-        tell(f'{name}: {record} is damaged; the run resumes from its last checkpoint')
-    return settled
-
-
-def _claim(run: SweepRun) -> str | None:
-    """Create the folder of a run with its mark, unless it is there; return why it cannot be used, or None."""
     run.work_dir.parent.mkdir(parents=True, exist_ok=True)
     with temporary_folder(run.work_dir.parent) as folder:
         write_atomically(folder / 'run' / MARK, json.dumps(dict(digest=run.digest, seed=run.seed)))
@@ -124,9 +103,9 @@ def _claim(run: SweepRun) -> str | None:
             (folder / 'run').rename(run.work_dir)
     read = (_read_identity(run.work_dir / name) for name in (MARK, RECORD))
     found = {each for each in read if each is not None}
-    if not found:
-        return 'contains a run that this sweep did not start'
-    return None if found == {(run.digest, run.seed)} else 'contains a run with other settings'
+    if found != {(run.digest, run.seed)}:
+        other = 'a run with other settings' if found else 'a run that this sweep did not start'
+        raise UserError(f'{run.work_dir} contains {other}: remove it, or choose another --work-dir')
 
 
 def _read_identity(path: Path) -> tuple[str, int] | None:
