@@ -39,12 +39,11 @@ def call(name, *arguments):
     return named(name) + b'(' + b''.join(arguments) + b'tR'
 
 
-def doubling(make, levels, width=2):
-    """An object that holds one of the level below several times."""
-    parts = [b'](K\x01e' if make == 'list' else b'K\x01\x85', put(0)]
+def doubling(levels):
+    """Lists, each of which holds the one of the level below twice."""
+    parts = [b'](K\x01e', put(0)]
     for level in range(levels):
-        below = get(level) * width
-        parts += [b'](' + below + b'e' if make == 'list' else b'(' + below + b't', put(level + 1)]
+        parts += [b'](' + get(level) * 2 + b'e', put(level + 1)]
     return b'(' + b''.join(parts) + b't'  # of all levels
 
 

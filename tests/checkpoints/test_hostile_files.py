@@ -117,16 +117,6 @@ def test_a_small_file_can_not_take_all_memory(tmp_path):
     assert 'bytes and expands to 10,000,' in refusal(load_checkpoint, path)
 
 
-def test_what_is_met_many_times_is_read_once(tmp_path):
-    """Each list holds the one before twice."""
-    nested = []
-    for _ in range(90):
-        nested = [nested, nested]
-    torch.save(dict(a=nested), tmp_path / 'a.pth')
-    first, second = load_checkpoint(tmp_path / 'a.pth')['a']
-    assert first is second
-
-
 ODD = {kind: lambda path, held=held: archive(path, checkpoint(held)) for kind, held in OBJECTS.items()} | WHOLE
 
 

@@ -22,15 +22,10 @@ def trained(width=3):
     return Line(width)
 
 
-def test_every_tensor_is_loaded(tmp_path):
-    expected = trained().state_dict()
-    without_counters = {f'module.{name}': value for name, value in expected.items() if 'num_batches' not in name}
-    held = [dict(meta={}) | {key: expected} for key in ('state_dict', 'model', 'model_state')]
-    for number, checkpoint in enumerate((expected, *held, without_counters)):
-        torch.save(checkpoint, tmp_path / f'{number}.pth')
-        model = Line()
-        load_weights(model, tmp_path / f'{number}.pth')
-        assert all(torch.equal(value, expected[name]) for name, value in model.state_dict().items())
+def test_counters_of_batches_may_be_missing():
+    expected, model = trained().state_dict(), Line()
+    load_weights(model, {name: value for name, value in expected.items() if 'num_batches' not in name})
+    assert all(torch.equal(value, expected[name]) for name, value in model.state_dict().items())
 
 
 @pytest.mark.parametrize(

@@ -138,8 +138,6 @@ def load_checkpoint(name: str | Path, map_location: Any = None) -> dict:
         UserError: the name does not exist, or weights are complex, NaN or infinite; DamagedError or RefusedError if the
             file is damaged or asks for more than weights need.
     """
-    if not str(name):
-        raise UserError('the name of a checkpoint is empty: give a path, or remove the setting')
     scheme, _, model = str(name).partition('://')
     if scheme == 'timm':
         loaded = dict(state_dict=read_timm(model))
