@@ -25,7 +25,7 @@ LONG = (  # modules, the longest first
     'test_command_lines.py',
     'test_report_survey.py',
     'test_bad_images.py',
-    'test_bad_configs.py',
+    'test_user_errors.py',
 )
 
 

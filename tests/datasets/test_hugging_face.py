@@ -289,7 +289,7 @@ def test_masks_are_checked_before_training(layouts, tmp_path):
     splits.save_to_disk(tmp_path / 'own')
     check_data(read(MASKS, tmp_path, layouts / 'saved'), ('train', 'val'))
     cfg = read(MASKS, tmp_path, tmp_path / 'own')
-    with pytest.raises(UserError, match=r'own/train/mask/1 has the label 3, outside the 3 classes .* \(and 1 more of '):
+    with pytest.raises(UserError, match=r'own/train/mask/1 has the label 3, outside the 3 classes .* \(and 1 more'):
         check_data(cfg, ('train',))
     report = read_data(cfg, ('train', 'val'), threads=2)[0]
     assert report['counts'] == dict(duplicate=2, label=1, mode=1, values=1)

@@ -9,9 +9,7 @@ import pytest
 import torch
 from apis.small_models import make, write_image
 from mmengine.config import Config
-from mmengine.evaluator import BaseMetric
 from mmpretrain.datasets import MultiLabelDataset
-from mmpretrain.evaluation import Accuracy, AveragePrecision
 from mmpretrain.models import LinearClsHead, MultiLabelLinearClsHead
 from PIL import Image
 from torch import nn
@@ -22,7 +20,7 @@ from vt.commands.predict import read_thresholds
 from vt.data_checks.data import check_data
 from vt.data_checks.data_report import read_data
 from vt.datasets import MultiLabelImages
-from vt.engine.checks.classes import check_num_classes, check_several_labels
+from vt.engine.checks.classes import check_classes
 from vt.errors import UserError
 from vt.inference.test_set import name_class, spread_over_classes
 
@@ -165,7 +163,7 @@ def test_a_table_is_checked_before_a_run(root):
     (root / 'train.csv').write_text('file,labels\na.png,cat\nb,cat\n')
     data = dict(type='vt.MultiLabelImages', data_root=str(root), data_prefix='train', ann_file='train.csv')
     cfg = Config(dict(train_dataloader=dict(dataset=data | dict(pipeline=[dict(type='LoadImageFromFile')]))))
-    message = r'train data: .*train.csv, line 3 names b, which does not exist; add the suffix of .*train/b.png'
+    message = r'.*train.csv, line 3 names b, which does not exist; add the suffix of .*train/b.png'
     with pytest.raises(UserError, match=message):
         check_data(cfg, ('train',))
 
@@ -184,31 +182,17 @@ def with_head(head):
     return model
 
 
-def test_labels_without_names_are_compared_with_the_head(unnamed):
-    check_num_classes(with_head(MultiLabelLinearClsHead(3, 8)), unnamed)
-    with pytest.raises(UserError, match=r'has the label 2; set model.head.num_classes=3'):
-        check_num_classes(with_head(MultiLabelLinearClsHead(2, 8)), unnamed)
-
-
 def test_images_of_several_labels_are_spread_and_named(unnamed):
     assert spread_over_classes(unnamed, 4) == [1, 0, 3, 2]
     assert name_class(unnamed, torch.tensor([0, 2])) == '0, 2'
     assert name_class(unnamed, torch.tensor([])) == 'nothing'
 
 
-def test_heads_and_metrics_of_one_label(unnamed):
-    check_several_labels(with_head(MultiLabelLinearClsHead(3, 8)), unnamed, [AveragePrecision()])
-    with pytest.raises(UserError, match=r'model.head.type=LinearClsHead is for one: use MultiLabelLinearClsHead'):
-        check_several_labels(with_head(LinearClsHead(3, 8)), unnamed)
+def test_metrics_of_one_label(unnamed):
     for head, several in ((MultiLabelLinearClsHead(3, 8), False), (LinearClsHead(3, 8), True)):
         with pytest.raises(UserError, match=f'ClassScores has several_labels={several}, .*: set several_labels='):
-            check_several_labels(with_head(head), unnamed, [ClassScores(several_labels=several)])
-    check_several_labels(with_head(MultiLabelLinearClsHead(3, 8)), unnamed, [ClassScores(several_labels=True)])
-    with pytest.raises(UserError, match=r'the metric Accuracy is for one: use AveragePrecision'):
-        check_several_labels(with_head(MultiLabelLinearClsHead(3, 8)), unnamed, [Accuracy()])
-    unnamed.data_list = [info | dict(gt_label=info['gt_label'][:1] or [0]) for info in unnamed.data_list]
-    metrics: list[BaseMetric] = [Accuracy()]
-    check_several_labels(with_head(LinearClsHead(3, 8)), unnamed, metrics)  # lists of one label
+            check_classes(with_head(head), unnamed, [ClassScores(several_labels=several)])
+        check_classes(with_head(head), unnamed, [ClassScores(several_labels=not several)])
 
 
 HEAD = "model['head'] = dict(_delete_=True, type='MultiLabelLinearClsHead', num_classes=10, in_channels=64)"

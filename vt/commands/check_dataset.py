@@ -32,10 +32,8 @@ SHOWN = 50  # problems on the console, or rows of the table; --out has all
 # The checks, and the kinds of problems of each.
 CHECKS = {
     'files': ('missing', 'unreadable', 'mode', 'size', 'empty', 'not read', 'frames', 'depth'),
-    'annotations': ('annotation',),
-    'labels': ('label', 'values', 'turned'),
-    'classes': ('classes', 'order', 'subset', 'palette'),
-    'settings of masks': ('settings',),
+    'labels': ('label', 'values', 'turned', 'contradiction'),
+    'classes': ('classes', 'order'),
     'files left out': ('left out',),
     'samples of each class': ('one class', 'no samples', 'few samples'),
     'duplicates': ('duplicate', 'same'),

@@ -11,7 +11,6 @@ import torch
 from rich.console import Console
 
 from vt.engine.checks.config import check_config
-from vt.engine.checks.fit import check_fit
 from vt.engine.config_files import read_config
 from vt.engine.config_parts import digest_config
 from vt.engine.sweeps import SweepRun, claim, enter_sweep, plan, train_as_array, train_here
@@ -49,7 +48,6 @@ def read_digests(runs: Sequence[SweepRun]) -> dict[tuple, str]:
         options = parse_options(settings)
         cfg = read_config(config, options)
         check_config(cfg, options)
-        check_fit(cfg)
         digests[config, settings] = digest_config(cfg)
     return digests
 

@@ -23,7 +23,7 @@ from vt.checkpoints.weights import unwrap
 from vt.data_checks.data import check_data
 from vt.engine.checks.channels import check_image_channels
 from vt.engine.checks.classes import has_labels
-from vt.engine.checks.fit import is_number
+from vt.engine.checks.rehearsal import is_number
 from vt.engine.config_files import require_file
 from vt.engine.config_parts import leaves
 from vt.engine.errors import files_of

@@ -10,7 +10,7 @@ from vt.analysis.tables import print_table
 from vt.apis.published import compare_preparation
 from vt.data_checks.data import check_data
 from vt.engine.batch_size import BatchSizeHook
-from vt.engine.checks.fit import check_fit
+from vt.engine.checks.channels import check_image_channels
 from vt.engine.config_parts import digest_config
 from vt.engine.imbalance import enter_imbalance
 from vt.engine.interruption.resume import ResumeHook, enter_resume
@@ -82,7 +82,7 @@ def find_batch_size(cfg: Config, args: argparse.Namespace) -> None:
 def training_config(args: argparse.Namespace) -> Config:
     """Return the config with the arguments of ``tools/train.py`` applied."""
     cfg = load_config(args)
-    check_fit(cfg)
+    check_image_channels(cfg)
     for name in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
         if not cfg.get(name):
             raise UserError(f'the config has no {name}: set it to train')

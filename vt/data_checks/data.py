@@ -2,11 +2,10 @@
 
 import math
 import os
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,29 +21,24 @@ from vt.datasets.bands import LoadBands
 from vt.datasets.hugging_face import RowSamples
 from vt.datasets.rows import RowsDataset
 from vt.engine.checks.channels import image_channels
-from vt.engine.checks.classes import list_names
+from vt.engine.checks.classes import labels_in
 from vt.engine.checks.config import accepted_arguments
-from vt.engine.config_parts import dicts_in, leaves, steps_in
-from vt.engine.errors import in_one_line
+from vt.engine.config_parts import leaves, steps_in
+from vt.engine.errors import naming_part
 from vt.errors import UserError
-from vt.folders import files_below, find_similar
+from vt.folders import find_similar
 from vt.untrusted_text import check_class_names
 
-from .annotations import find_annotation_problems
-from .coverage import MOST_FILES, Coverage, look_at_coverage, problems_of
+from .coverage import Coverage, look_at_coverage, problems_of
 from .labels import SplitLabels, find_label_problems, infos_of, labels_of
-from .mask_settings import check_palette, find_ignored, find_setting_problems
 from .masks import explain_values, masks_of
-from .overlap import find_shared, may_share
+from .overlap import find_contradictions, find_shared, may_share
 from .samples import Problem, Sample, SampleReader
 
-FOLDERS = 'mmpretrain.datasets.custom'  # module whose data sets number their class folders
 MOST_LISTED = 20_000  # files of a list that are looked up before a run
 MOST_SAMPLES = 256  # samples of a split that are read before a run
-# Kinds of problems that only warn, and kinds that concern single samples or lines.
-WARNINGS = ('left out', 'no samples', 'few samples', 'order', 'duplicate', 'subset', 'palette', 'turned')
-WARNINGS += ('frames', 'depth', 'same')
-OF_SAMPLES = ('missing', 'unreadable', 'mode', 'size', 'label', 'annotation')
+# Kinds of problems that only warn.
+WARNINGS = ('left out', 'no samples', 'few samples', 'order', 'duplicate', 'turned', 'frames', 'depth', 'same')
 
 
 @dataclass
@@ -71,25 +65,20 @@ class Source:
         """Folder of images or videos; ``''`` if the data set names none."""
         return str(self.dataset.data_prefix.get('img_path') or '')
 
-    def look(self, cfg: Config, threads: int, most: int | None = None) -> None:
+    def look(self, threads: int, most: int | None = None) -> None:
         """Load the annotations, read samples and collect the problems of this data set.
 
         Args:
-            cfg: config of the data set.
             threads: number of threads that read.
             most: read at most this number of samples, spread evenly, and only samples with masks or bands and videos;
                 None reads all.
 
         Raises:
-            UserError: there are no samples.
+            UserError: the data set cannot be loaded, or there are no samples.
             OSError: a folder does not exist or cannot be read.
         """
-        self.problems += find_annotation_problems(self.dataset, self.reader.num_classes)
-        if self.problems:
-            return
         self._load()
         dataset, reader, infos = self.dataset, self.reader, infos_of(self.dataset)
-        self.problems += find_setting_problems(dataset, reader.load_mask)
         loads = reader.load_mask or reader.load_clips or isinstance(reader.load_image, LoadBands)
         if most is None or loads or isinstance(infos[0].get('gt_seg_map'), np.ndarray):
             indices = np.linspace(0, len(infos) - 1, min(most or len(infos), len(infos))).astype(int)
@@ -102,36 +91,22 @@ class Source:
         self.problems += [problem for sample in self.samples for problem in sample.problems]
         if isinstance(infos, RowSamples) and max(infos.count_labels(), default=0) < (reader.num_classes or math.inf):
             infos = ()  # of a million samples most know their labels at once
-        self.problems += [problem for info in infos for problem in reader.find_labels_outside(info)]
+        listed = [Sample(str(info['img_path']), labels_in(info)) for info in infos if info.get('img_path')]
+        self.problems += find_contradictions(self.samples or listed)
+        for info in infos:
+            self.problems += reader.find_labels_outside(str(info.get('img_path')), labels_in(info))
         masks = masks_of(dataset, reader.num_classes, self.samples)
         self.labels = labels_of(self.split, dataset, masks)
         if masks and (advice := explain_values(masks)):
             self.problems.append(Problem('values', masks.source, f'has masks that {advice}'))
         self.coverage = look_at_coverage(dataset)
-        self.problems += [*find_ignored(cfg, self.split, self.settings, masks), *problems_of(self.coverage)]
+        self.problems += problems_of(self.coverage)
 
     def _load(self) -> None:
         if self.has_files and self.folder and '://' not in self.folder and not self.dataset.ann_file:
-            if not self.reader.load_mask:
-                require_split(Path(self.folder))
-            os.scandir(self.folder).close()
-            if not any(files_below(self.folder)):
-                what = 'videos' if self.reader.load_clips else 'images'
-                raise UserError(
-                    f'the {self.split} split is empty: no {what} in {self.folder}; put them there, or set data_root, or'
-                    f' {self.split}_dataloader.dataset.data_prefix in the config'
-                )
-            self._check_folders()
-        indices = self.settings.get('indices')
-        try:
+            require_split(Path(self.folder))
+        with naming_part(f'loading {self.split}_dataloader.dataset ({self.name})'):
             self.dataset.full_init()
-        except IndexError as error:
-            if not isinstance(indices, list):
-                raise
-            raise UserError(f'{self.split}_dataloader.dataset.indices has a number that no sample has') from error
-        if isinstance(indices, int) and abs(indices) > len(self.dataset):
-            message = f'has {len(self.dataset):,} samples, so indices={indices} leaves none out'
-            self.problems.append(Problem('few samples', self.folder or self.name, message))
         if not len(self.dataset):
             raise UserError(f'the {self.split} split is empty: correct {self.split}_dataloader.dataset in the config')
         classes = self.dataset.metainfo.get('classes')
@@ -143,40 +118,12 @@ class Source:
                 where = self.folder or str(self.dataset.data_root or self.name)
                 self.problems.append(Problem('classes', where, f'has classes that cannot be used: {error}'))
 
-    def _check_folders(self) -> None:
-        """Check suffixes and number of class folders, which MMPretrain only asserts."""
-        wanted = getattr(self.dataset, 'extensions', None)
-        suffixes = (Path(file).suffix.lower() for file in islice(files_below(self.folder), MOST_FILES))
-        if wanted and not self.reader.load_clips and not any(suffix in wanted for suffix in suffixes):
-            files = islice(files_below(self.folder), MOST_FILES)
-            found = Counter(Path(file).suffix.lower() or 'no suffix' for file in files)
-            there = ', '.join(f'{number:,} with {suffix}' for suffix, number in found.most_common(3))
-            raise UserError(
-                f'{self.folder} has no file that ends in {", ".join(wanted)}, but {there}: set extensions of '
-                f'{self.split}_dataloader.dataset, and a step of the pipeline that reads them'
-            )
-        classes = self.dataset.metainfo.get('classes')
-        if type(self.dataset).load_data_list.__module__ == FOLDERS and classes and self.dataset.with_label:
-            names = sorted(entry.name for entry in os.scandir(self.folder) if entry.is_dir())
-            if len(names) != len(classes):
-                raise UserError(
-                    f'{self.folder} has {len(names)} class folders ({list_names(names)}), but '
-                    f'{self.split}_dataloader.dataset has {len(classes)} classes ({list_names([*classes])}): set as '
-                    'many, or remove classes'
-                )
-
     def _find_missing(self) -> Iterator[Problem]:
         """Yield a problem for each listed file that does not exist; of long lists a part is looked up."""
         paths = [path for info in infos_of(self.dataset) if isinstance(path := info.get('img_path'), str)]
         for path in paths[:: math.ceil(len(paths) / MOST_LISTED)]:
-            if '://' in path or os.path.isfile(path):
-                continue
-            name, advice = os.path.relpath(path, self.folder), ''
-            if os.path.isfile(os.path.join(self.folder, *Path(name).parts[1:])):
-                advice = f': the list repeats {Path(name).parts[0]}, which is in data_prefix'
-            elif '\\' in name:
-                advice = ': write / instead of \\ in the list'
-            yield Problem('missing', path, f'does not exist{advice or find_similar(path)}')
+            if '://' not in path and not os.path.isfile(path):
+                yield Problem('missing', path, f'does not exist{find_similar(path)}')
 
 
 def require_split(folder: Path) -> None:
@@ -190,7 +137,7 @@ def require_split(folder: Path) -> None:
 
 
 def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
-    """Check splits of a config in seconds: annotation files, folders, some images with their masks and some videos.
+    """Check splits of a config in seconds: labels, folders, some images with their masks and some videos.
 
     At most ``MOST_SAMPLES`` samples of a split are read, spread evenly; ``tools/check_dataset.py`` reads all.
 
@@ -203,7 +150,7 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
     """
     sources = [source for source in find_sources(cfg, splits) if source.dataset is not None]
     for source in sources:
-        source.look(cfg, joblib.cpu_count(), MOST_SAMPLES)
+        source.look(joblib.cpu_count(), MOST_SAMPLES)
         _raise_first(source)
     training = [infos_of(source.dataset) for source in sources if source.split == 'train']
     for source in sources:
@@ -220,17 +167,12 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
 
 
 def _raise_first(source: Source) -> None:
-    """Raise ``UserError`` with the first problem, the number of other samples with one, and advice about masks."""
+    """Raise ``UserError`` with the first problem, the number of other ones, and advice about masks."""
     first, *more = [problem for problem in source.problems if problem.kind not in WARNINGS] or [None]
-    if first is None:
-        return
-    line = f'{source.split} data: {first}'
-    if first.kind in OF_SAMPLES:
-        number = sum(problem.kind in OF_SAMPLES for problem in more)
-        total = f'{len(source.samples) or len(source.dataset)} files' if source.labels else 'lines'
-        line += f' (and {number} more of {total})' if number else ''
-        line += ''.join(f'; {problem}' for problem in more if problem.kind == 'values')
-    raise UserError(line)
+    if first is not None:
+        advice = [f'; {problem}' for problem in more if problem.kind == 'values']
+        number = f' (and {len(more) - len(advice)} more)' if len(more) > len(advice) else ''
+        raise UserError(f'{source.split} data: {first}{number}{"".join(advice)}')
 
 
 def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> Iterator[Source]:
@@ -270,44 +212,20 @@ def _make_source(
     built_by = cfg['type'] if callable(cfg['type']) else registry.get(cfg['type'])
     if not (isinstance(built_by, type) and issubclass(built_by, BaseDataset)):
         return Source(split, str(cfg['type']), cfg)
-    where = f'{split}_dataloader.dataset'
-    extensions, indices = cfg.get('extensions'), cfg.get('indices')
-    if extensions is not None and not (
-        isinstance(extensions, (list, tuple)) and all(str(suffix).startswith('.') for suffix in extensions)
-    ):
-        raise UserError(f"{where}.extensions={extensions!r} must be a list of suffixes such as ['.png']")
-    numbers = indices if isinstance(indices, (list, tuple)) else [0 if indices is None else indices]
-    if not all(type(number) is int for number in numbers) or len({*numbers}) < len(numbers):
-        raise UserError(f'{where}.indices={indices!r} must be a number of samples, or a list of different numbers')
     names, takes_any = accepted_arguments(built_by)
     pipeline = cfg.get('pipeline', [])
-    if not pipeline and 'pipeline' in names:
-        raise UserError(f'{split}_dataloader has a data set without a pipeline: set pipeline=[...] of {cfg["type"]}')
     root = cfg.get('data_root')
-    is_folder = not cfg.get('download') and not issubclass(built_by, RowsDataset)
-    if root and '://' not in root and is_folder:
+    if root and '://' not in root and not cfg.get('download') and not issubclass(built_by, RowsDataset):
         os.scandir(root).close()  # some data sets only use an assertion
-    for index, step in enumerate(dicts_in(pipeline)):
-        _try_to_build(step, f'{where}.pipeline.{index}')
     light = dict(lazy_init=True, serialize_data=False, pipeline=[])
-    check_palette(split, cfg, built_by)
-    dataset = registry.build(cfg | {name: value for name, value in light.items() if takes_any or name in names})
+    with naming_part(f'building {split}_dataloader.dataset'):
+        dataset = registry.build(cfg | {name: value for name, value in light.items() if takes_any or name in names})
+        steps = [_build_step(pipeline, step) for step in ('LoadImageFromFile', 'LoadAnnotations', 'LoadClips')]
+        steps[0] = steps[0] or _build_step(pipeline, 'LoadBands')
     classes = dataset.metainfo.get('classes')
-    steps = [_build_step(pipeline, step) for step in ('LoadImageFromFile', 'LoadAnnotations', 'LoadClips')]
-    steps[0] = steps[0] or _build_step(pipeline, 'LoadBands')
     number, ignored = num_classes if classes is None else len(classes), getattr(dataset, 'ignore_index', 255)
     reader = SampleReader(built_by.__name__, number, ignored, *steps, whole, channels)
     return Source(split, built_by.__name__, cfg, dataset, reader)
-
-
-def _try_to_build(step: Any, where: str) -> None:
-    """Build a step of a pipeline; raises a UserError that names it if its package is missing or a value is wrong."""
-    try:
-        TRANSFORMS.build(step)
-    except UserError:
-        raise
-    except Exception as error:
-        raise UserError(f'{where}, {step["type"]}, cannot be built: {in_one_line(error)}') from error
 
 
 def _build_step(pipeline: Any, name: str) -> BaseTransform | None:

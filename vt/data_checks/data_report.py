@@ -11,7 +11,7 @@ from vt.errors import UserError
 
 from .data import WARNINGS, Source, find_same, find_sources
 from .labels import find_label_problems, tabulate_classes
-from .overlap import find_contradictions, find_duplicates
+from .overlap import find_duplicates
 from .samples import Problem, Sample
 
 
@@ -23,7 +23,7 @@ def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> tuple[dict,
 
         - ``data_sets``: split, type, number of samples, sizes, modes, classes, and folders with used and unused files;
         - ``classes``: a row per class with the number of samples or pixels in each split;
-        - ``problems`` and ``warnings``: split, kind, file, line and message of each;
+        - ``problems`` and ``warnings``: split, kind, file and message of each;
         - ``counts``: number of problems of each kind.
     """
     sources: list[Source] = []
@@ -33,11 +33,10 @@ def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> tuple[dict,
             source.problems.append(Problem('not read', source.name, message))
         else:
             try:
-                source.look(cfg, threads)
+                source.look(threads)
             except (OSError, UserError) as error:
                 where = source.folder or str(source.dataset.data_root)
                 source.problems.append(Problem('empty', where, f'has no samples: {error}'))
-        source.problems += find_contradictions(source.samples)
         for other in sources:
             if source.split != other.split and 'train' in (source.split, other.split):
                 source.problems += find_duplicates(source.samples, other.samples, other.split)

@@ -1,4 +1,4 @@
-"""Check the pixels of masks: labels outside the classes, colours, and classes without pixels, with advice.
+"""Check the pixels of masks: labels outside the classes and classes without pixels, with advice.
 
 A mapping of values to labels is only proposed, since its meaning cannot be known.
 """
@@ -13,9 +13,9 @@ from mmengine.dataset import BaseDataset
 
 from vt.untrusted_text import printable
 
-from .samples import MOST_COLOURS, Colour, Problem, Sample
+from .samples import Problem, Sample
 
-SHOWN = 6  # values, colours or names in a message
+SHOWN = 6  # values or names in a message
 
 
 @dataclass
@@ -24,7 +24,6 @@ class Masks:
 
     source: str  # folder of the masks
     names: Sequence[str]  # class names by label
-    palette: Sequence[Colour]  # colours by label
     ignore_index: int  # label of pixels to ignore
     reduce_zero_label: bool  # whether 0 is ignored and other values are reduced by 1
     is_subset: bool  # whether the data set uses some of the classes of its type
@@ -49,11 +48,6 @@ class Masks:
         """Values in the files."""
         return sorted({label + self.reduce_zero_label for label in self.labels} | (self.pixels.keys() - {*self.labels}))
 
-    @cached_property
-    def colours(self) -> set[Colour]:
-        """Colours of masks that are colour images."""
-        return {colour for sample in self.samples for colour in sample.colours if isinstance(colour, tuple)}
-
     @property
     def where(self) -> str:
         """Number of masks that were read, for messages."""
@@ -68,11 +62,10 @@ class Masks:
 def masks_of(dataset: BaseDataset, number: int | None, samples: Iterable[Sample]) -> Masks | None:
     """Collect the masks of samples, None without any; ``number`` of classes if the data set has no class names."""
     meta, prefix = dataset.metainfo, dataset.data_prefix if isinstance(dataset.data_prefix, dict) else {}
-    read = [sample for sample in samples if sample.counts is not None or sample.colours]
+    read = [sample for sample in samples if sample.counts is not None]
     masks = Masks(
         str(prefix.get('seg_map_path') or dataset.data_root or type(dataset).__name__),
         [str(name) for name in meta.get('classes') or range(number or 0)],
-        [tuple(map(int, colour)) for colour in meta.get('palette') or ()],
         getattr(dataset, 'ignore_index', 255),
         bool(getattr(dataset, 'reduce_zero_label', False)),
         bool(getattr(dataset, 'label_map', None)),
@@ -90,12 +83,7 @@ def merge_masks(parts: Sequence[Masks]) -> Masks:
 
 def explain_values(masks: Masks) -> str | None:
     """Describe values in masks that are not labels, with advice; None without any. The subject is "masks"."""
-    if masks.colours:
-        return _explain_colours(masks)
     number, labels = len(masks.names), masks.labels
-    wide = sorted({value for sample in masks.samples for value in sample.colours})
-    if wide:
-        return f'contain the values {_shown(wide)}: save them with 8 bits and labels 0 to {number - 1}'
     if not number or max(labels, default=0) < number:
         return None
     found = f'contain {_shown(masks.values)} for {number} classes'
@@ -109,7 +97,7 @@ def explain_values(masks: Masks) -> str | None:
 
 
 def find_mask_gaps(split: str, masks: Masks) -> Iterator[Problem]:
-    """Yield problems about classes without pixels, colours of other classes, and images rotated without their masks.
+    """Yield problems about classes without pixels, and images rotated without their masks.
 
     A single class in the training masks is an error (kind ``'one class'``) if all masks were read, or if some pixels
     are ignored; the others are warnings.
@@ -126,8 +114,6 @@ def find_mask_gaps(split: str, masks: Masks) -> Iterator[Problem]:
         else:
             effect = advice or ('it is not learned' if split == 'train' else 'its score has no meaning')
             yield Problem('no samples', masks.source, f'has no pixel of {_shown(absent)} in {masks.where}: {effect}')
-    if (moved := _drawn_elsewhere(masks)) is not None:
-        yield Problem('palette', masks.source, moved)
     turned = [sample.path for sample in masks.samples if sample.turned]
     if turned:
         others = f' (and {len(turned) - 1:,} more)' if len(turned) > 1 else ''
@@ -155,33 +141,6 @@ def _mapping(masks: Masks) -> str | None:
         if len(values) == number and values != [*range(number)]:
             moved = [(label, value) for label, value in enumerate(values) if label != value]
             return f'replace {_shown([f"{value} by {label} ({masks.name(label)})" for label, value in moved])}'
-    return None
-
-
-def _explain_colours(masks: Masks) -> str:
-    by_colour = {colour: label for label, colour in reversed([*enumerate(masks.palette)])}
-    known = sorted((by_colour[colour], colour) for colour in masks.colours if colour in by_colour)
-    others = sorted(colour for colour in masks.colours if colour not in by_colour)
-    number = f'more than {MOST_COLOURS}' if len(masks.colours) > MOST_COLOURS else len(masks.colours)
-    found = f'contain {number} colours'
-    if not known:
-        return f'{found}, {_shown(others)}, none of the palette: replace each by a label'
-    steps = [f'{colour} by {label} ({masks.name(label)})' for label, colour in known]
-    rest = f'; {_shown(others)} {"is" if len(others) == 1 else "are"} not in the palette' if others else ''
-    return f'{found}, {"those" if not others else "some"} of the palette: replace {_shown(steps)}{rest}'
-
-
-def _drawn_elsewhere(masks: Masks) -> str | None:
-    """Describe a label whose colour in the files is that of another class of the palette; None without any."""
-    drawn = {pair for sample in masks.samples for pair in sample.drawn}
-    colours = dict(drawn)
-    if masks.is_subset or len(colours) < 2 or len(drawn) > len(colours) or not {*colours.values()} <= {*masks.palette}:
-        return None
-    for label, colour in sorted(colours.items()):
-        if label < len(masks.palette) and masks.palette[label] != colour:
-            own = masks.palette.index(colour)
-            message = f'has masks that draw the label {label}, {masks.name(label)}, in the colour of'
-            return f'{message} {masks.name(own)}, {colour}: check that labels and palette have the same order'
     return None
 
 

@@ -60,9 +60,10 @@ def find_duplicates(samples: Sequence[Sample], others: Sequence[Sample], split: 
 
 
 def find_contradictions(samples: Sequence[Sample]) -> Iterator[Problem]:
-    """Yield a problem for each image or video that is a copy of an earlier one with other labels."""
+    """Yield a problem for each image or video that is an earlier one, or a copy of it, with other labels."""
     known: dict[str, Sample] = {}
     for sample in samples:
-        first = known.setdefault(sample.digest, sample) if sample.digest and not sample.problems else sample
+        first = known.setdefault(sample.digest or sample.path, sample) if not sample.problems else sample
         if first.labels != sample.labels:
-            yield Problem('duplicate', sample.path, f'is the same file as {first.path}, which has other labels')
+            message = f'has the labels {sample.labels}, but {first.path}, the same file, has {first.labels}'
+            yield Problem('contradiction', sample.path, message)

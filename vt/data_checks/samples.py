@@ -1,10 +1,11 @@
 """Read samples (an image with its mask, or a video) as the pipeline does, and collect their problems."""
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 
 import cv2
@@ -22,14 +23,12 @@ from vt.image_bounds import check_image_size
 from vt.video.clips import LoadClips
 from vt.video.decoders import open_video
 
-# Pillow's modes that all decoders convert correctly.
+# Pillow's modes that Pillow converts to 8-bit RGB correctly; OpenCV converts others, too, or raises an error.
 GOOD_MODES = ('1', 'L', 'LA', 'P', 'PA', 'RGB', 'RGBA', 'RGBX', 'CMYK', 'YCbCr')
 SIXTEEN_BIT = ('I;16', 'I;16B', 'I;16L', 'I;16N')
 MASK_MODES = ('1', 'L', 'P')
 READ, READ_PIXELS = 32, 128_000_000  # maximum number of frames and pixels in memory
-MOST_COLOURS = 256  # colours of a mask that are collected
 MIRRORED = (2, 3, 4)  # EXIF orientations that keep height and width
-Colour = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -39,11 +38,9 @@ class Problem:
     kind: str  # such as 'missing'; all are in vt.commands.check_dataset.CHECKS
     file: str  # path of the file
     message: str  # the problem; its subject is the file
-    line: int | None = None  # line of a text file
 
     def __str__(self) -> str:
-        where = self.file if self.line is None else f'{self.file}, line {self.line}'
-        return f'{where} {self.message}'
+        return f'{self.file} {self.message}'
 
 
 @dataclass
@@ -56,8 +53,6 @@ class Sample:
     mode: str | None = None  # mode of the image, as Pillow names it
     size: tuple[int, ...] | None = None  # height and width of the image or of the frames
     counts: np.ndarray | None = None  # number of pixels of each label in the mask, at least 256 numbers
-    colours: Collection[Colour] | Collection[int] = ()  # of a mask in colour; values of one with more than 8 bits
-    drawn: Collection[tuple[int, Colour]] = ()  # labels of a mask with a palette, and their colours
     orientation: int = 1  # EXIF orientation by which the image is rotated when it is read; 1 for none
     turned: bool = False  # whether the image is rotated, but its mask may not be
     digest: str | None = None  # digest of the file, or of the pixels of an image in memory
@@ -101,12 +96,12 @@ class SampleReader:
                 sample.problems += self._look(look, step, path, info, sample)
         return sample
 
-    def find_labels_outside(self, info: dict) -> Iterator[Problem]:
-        """Yield a problem for each label of a sample that is outside the classes."""
-        for label in labels_in(info):
-            if self.num_classes is not None and not 0 <= label < self.num_classes:
+    def find_labels_outside(self, path: str, labels: Iterable[int]) -> Iterator[Problem]:
+        """Yield a problem for each label of a file that is outside the classes and not ignored."""
+        for label in labels:
+            if self.num_classes is not None and not (0 <= label < self.num_classes or label == self.ignore_index):
                 message = f'has the label {label}, outside the {self.num_classes} classes of {self.name}'
-                yield Problem('label', str(info.get('img_path')), message)
+                yield Problem('label', path, f'{message} (0 to {self.num_classes - 1})')
 
     def _look(self, look: Callable, step: BaseTransform, path: str, info: dict, sample: Sample) -> list[Problem]:
         try:
@@ -135,12 +130,11 @@ class SampleReader:
             sample.mode, kind, orientation = _read_header(path, file, fully)
             if getattr(step, 'color_type', 'color') in ('color', 'grayscale'):  # others do not rotate images
                 sample.orientation = orientation
-            if sample.mode not in (*GOOD_MODES, *SIXTEEN_BIT):
-                yield 'mode', f'has mode {sample.mode}, which is not colour or grey with 8 or 16 bits: convert it'
-                return
-            # OpenCV scales 16 bits to 8, Pillow clips values above 255.
-            if sample.mode in SIXTEEN_BIT and getattr(step, 'imdecode_backend', 'cv2') != 'cv2':
-                yield 'mode', f"has mode {sample.mode} with 16 bits: use imdecode_backend='cv2', or convert it"
+            if sample.mode not in GOOD_MODES and getattr(step, 'imdecode_backend', 'cv2') != 'cv2':
+                yield (
+                    'mode',
+                    f"has mode {sample.mode}, which Pillow does not scale: use imdecode_backend='cv2'",
+                )
                 return
             yield from _look_at_pixels(file, sample.mode, kind)
         image = step(dict(img_path=path))['img']
@@ -161,7 +155,6 @@ class SampleReader:
     def _look_at_mask(self, step: Load, path: str, file: File, info: dict, sample: Sample) -> Wrong:
         mode, kind, _ = (MASK_MODES[0], None, 1) if file is None else _read_header(path, file)
         if mode not in MASK_MODES:
-            sample.colours = _read_colours(file)
             yield 'mode', f'has mode {mode}, but a mask must have one 8-bit label per pixel: convert it'
             return
         if kind == 'JPEG':
@@ -169,27 +162,17 @@ class SampleReader:
             return
         labels = step(dict(info, seg_fields=[]))['gt_seg_map']
         if labels.ndim != 2:
-            sample.colours = _read_colours(file)
             yield 'mode', "is read as colours by imdecode_backend='cv2': use 'pillow' for masks with a palette"
             return
         sample.counts = np.bincount(labels.ravel(), minlength=256)
-        if mode == 'P':
-            colours, shift = _read_palette(file), bool(info.get('reduce_zero_label'))
-            present = (int(label) for label in np.flatnonzero(sample.counts) if label != self.ignore_index)
-            sample.drawn = [(label, colours[label + shift]) for label in present if label + shift < len(colours)]
         if sample.size is not None and labels.shape != sample.size:
             own, image = ('x'.join(map(str, size)) for size in (labels.shape, sample.size))
-            why = ''
-            if sample.orientation > 1 and labels.shape == sample.size[::-1]:
-                why = ', rotated by its EXIF orientation: rotate the mask, too, or save the image upright without EXIF'
+            why = ', rotated by its EXIF orientation: rotate the mask, too' if sample.orientation > 1 else ''
             yield 'size', f'has {own} pixels, but its image {sample.path} has {image}{why}'
         elif sample.orientation > 1:  # if the rotation changes the size, equal sizes show that the mask is rotated
             sample.turned = labels.shape[0] == labels.shape[1] or sample.orientation in MIRRORED
-        number, present = self.num_classes or 256, np.flatnonzero(sample.counts)
-        outside = present[(present >= number) & (present != self.ignore_index)]
-        if outside.size:
-            allowed = f'0 to {number - 1}, and {self.ignore_index} for pixels to ignore'
-            yield 'label', f'has the label {outside[0]}, outside the {number} classes of {self.name} ({allowed})'
+        for problem in islice(self.find_labels_outside(path, np.flatnonzero(sample.counts).tolist()), 1):
+            yield problem.kind, problem.message
 
 
 def _look_at_pixels(file: Path | BytesIO, mode: str, kind: str | None) -> Wrong:
@@ -230,19 +213,3 @@ def _read_header(path: str, file: Path | BytesIO, fully: bool = False) -> tuple[
         if fully:
             opened.load()
         return found
-
-
-def _read_colours(file: Path | BytesIO) -> set[Colour] | set[int]:
-    """Return the colours of an image, or its values if it has one channel; at most ``MOST_COLOURS`` + 1."""
-    with Image.open(file) as opened:
-        if opened.mode[0] in 'IF':
-            return {int(value) for value in np.unique(np.asarray(opened))[: MOST_COLOURS + 1]}
-        colours = opened.convert('RGB').getcolors(opened.width * opened.height) or []
-    return {colour for _, colour in colours[: MOST_COLOURS + 1]}
-
-
-def _read_palette(file: Path | BytesIO) -> list[Colour]:
-    """Return the colours of an image's palette without decoding the pixels."""
-    with Image.open(file) as opened:
-        order, content = opened.palette.getdata() if opened.palette else (None, b'')
-    return [(*content[index : index + 3],) for index in range(0, len(content), 3)] if order == 'RGB' else []

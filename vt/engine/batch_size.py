@@ -70,12 +70,11 @@ def _train(runner: Runner, size: int) -> float:
     steps = max(2, (runner.cfg.optim_wrapper or {}).get('accumulative_counts', 1))
     runner.model.train()
     for _ in range(steps):
-        with rehearsed_batches(runner.train_dataloader, 'train_dataloader', size) as batches:
-            batch = next(batches)
-            begin = time.perf_counter()
-            runner.model.train_step(batch, runner.optim_wrapper)
-            if torch.cuda.is_available():
-                torch.cuda.synchronize()
+        _, batch = next(rehearsed_batches(runner.train_dataloader, size))
+        begin = time.perf_counter()
+        runner.model.train_step(batch, runner.optim_wrapper)
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
     return time.perf_counter() - begin
 
 

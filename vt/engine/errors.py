@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 import traceback as tracebacks
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -39,6 +39,10 @@ class SampleError(UserError):
     """A sample of a data set cannot be loaded; the message names its file."""
 
 
+class PartError(UserError):
+    """A part of a run cannot be built or fails in the rehearsal; the cause is the original error."""
+
+
 @contextmanager
 def naming_sample(dataset: Any, index: int) -> Iterator[None]:
     """Convert any error of loading a sample to a :class:`SampleError` that names the files of the sample."""
@@ -48,7 +52,75 @@ def naming_sample(dataset: Any, index: int) -> Iterator[None]:
         raise
     except Exception as error:
         name = ' or '.join(files_of(dataset, index)) or f'sample {index} of {type(dataset).__name__}'
-        raise SampleError(f'{name} cannot be loaded: {describe(error) or in_one_line(error)}') from error
+        step = next((f'{type(each).__name__}: ' for each in _owners(error) if hasattr(type(each), 'transform')), '')
+        raise SampleError(f'{name} cannot be loaded: {describe(error) or step + in_one_line(error)}') from error
+
+
+@contextmanager
+def naming_part(doing: str, cfg: Any = None, model: Any = None, unless: Callable[[], bool] = bool) -> Iterator[None]:
+    """Convert an error that is not a user error to a :class:`PartError` of one line.
+
+    The line says what the run was doing, in which part it failed, and the cause: "while training on the first batch, in
+    model.head.fc (Linear): RuntimeError: ...".
+
+    Args:
+        doing: what the block does; continues "while".
+        cfg: config as a dict, in which parts that cannot be built are looked up.
+        model: the model, whose modules are named by their paths.
+        unless: called after an error; if it returns True, the error is not converted.
+    """
+    try:
+        yield
+    except Exception as error:
+        if describe(error) is not None or unless():
+            raise
+        cause = in_one_line(error.__cause__ or error)
+        raise PartError(f'while {doing}{_name_part(error, cfg, model)}: {cause}') from error
+
+
+def _name_part(error: BaseException, cfg: Any, model: Any) -> str:
+    """Return the innermost part in whose code an error was raised, for a message; ``''`` if there is none."""
+    modules = {} if model is None else {id(part): name for name, part in model.named_modules()}
+    parts, owners = [*_parts_of(cfg, '')], list(_owners(error))
+    built = [owner for owner in owners if isinstance(owner, dict)]
+    for owner in owners:
+        if name := modules.get(id(owner)):
+            return f', in model.{name} ({type(owner).__name__})'
+        if hasattr(type(owner), 'compute_metrics'):
+            return f', in {type(owner).__name__}'
+    for owner in built:
+        if path := next((path for path, part in parts if _is_of(owner, part)), None):
+            return f', in {path} ({_name_type(owner)})'
+    return f', in {_name_type(built[0])}' if built else ''
+
+
+def _name_type(part: dict) -> str:
+    return getattr(part['type'], '__name__', part['type'])
+
+
+def _is_of(built: dict, part: dict) -> bool:
+    """Return whether a config that was built is a part of a config, to which builders add arguments."""
+    return all(name in built and built[name] == value for name, value in part.items())
+
+
+def _owners(error: BaseException) -> Iterator[Any]:
+    """Yield objects in whose methods an error was raised, and configs of parts that were built, innermost first."""
+    frames = [frame for frame, _ in tracebacks.walk_tb(error.__traceback__)]
+    for frame in reversed(frames):
+        names = frame.f_locals
+        if frame.f_code.co_name == 'build_from_cfg' and 'type' in names['cfg']:
+            yield names['cfg']
+        elif 'self' in names:
+            yield names['self']
+
+
+def _parts_of(value: Any, path: str) -> Iterator[tuple[str, dict]]:
+    """Yield path and config of each part of a config."""
+    if isinstance(value, dict) and 'type' in value:
+        yield path, value
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else ()
+    for key, item in items:
+        yield from _parts_of(item, f'{path}.{key}'.strip('.'))
 
 
 def files_of(dataset: Any, index: int) -> list[str]:
@@ -122,7 +194,7 @@ def _was_interrupted(error: BaseException | None) -> bool:
 def _leave(where: str, error: Exception, traceback: bool) -> None:
     """Report an error on standard error, in the log and to torchrun, and end the process."""
     line, log = describe(error), _log(error)
-    if _has_peers() and follows_another(error):
+    if _has_peers() and follows_another(error.__cause__ if isinstance(error, PartError) else error):
         line = 'stopped because another process failed: see the error of that process'
     elif os.environ.get('TORCHELASTIC_ERROR_FILE'):  # torchrun reads it for its report
         from torch.distributed.elastic.multiprocessing.errors import get_error_handler

@@ -15,6 +15,7 @@ from .checks.classes import labels_in
 from .checks.config import find_types
 from .config_parts import model_of
 
+METHODS = ('weighted', 'focal', 'balanced')
 WEIGHTS = ('class_weight', 'pos_weight')
 
 
@@ -36,6 +37,8 @@ def enter_imbalance(cfg: Config) -> str | None:
     method = cfg.pop('imbalance', None)
     if method is None:
         return None
+    if method not in METHODS:
+        raise UserError(f'imbalance={method!r} must be {", ".join(map(repr, METHODS))} or None')
     head, data = model_of(cfg).get('head'), cfg.train_dataloader.dataset
     scope = cfg.get('default_scope') or 'mmpretrain'
     several = issubclass(_class_of(head, scope, 'model.head'), MultiLabelClsHead)  # one sigmoid per class

@@ -16,6 +16,7 @@ from vt.errors import UserError
 from .config_parts import model_of
 from .console import quiet
 from .default_hooks import enter_defaults
+from .errors import naming_part
 from .mixed_precision import enter_amp
 from .runner import VTRunner
 
@@ -43,7 +44,8 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
     enter_defaults(cfg)
     if cfg.get('randomness', {}).get('deterministic'):
         os.environ.setdefault('CUBLAS_WORKSPACE_CONFIG', ':4096:8')  # PyTorch requires it for deterministic cuBLAS
-    runner = RUNNERS.build(cfg) if own_runner else VTRunner.from_cfg(cfg)
+    with naming_part('building the run', cfg.to_dict()):
+        runner = RUNNERS.build(cfg) if own_runner else VTRunner.from_cfg(cfg)
     if not isinstance(runner, VTRunner):
         runner.logger.info(f'Speed: no settings are applied, because the config sets runner_type={own_runner}')
     if asks_sync_bn and get_world_size() == 1:

@@ -4,7 +4,7 @@ import copy
 import io
 import logging
 from collections.abc import Mapping
-from contextlib import redirect_stdout
+from contextlib import AbstractContextManager, redirect_stdout
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from vt.registry import HOOKS, RUNNERS
 
 from .console import consoles_of
 from .cuda_graphs import CudaGraphsHook
+from .errors import naming_part
 from .folding import FoldNormsHook
 from .mixed_precision import evaluation_dtype, keep_scores_exact, training_dtype
 from .parameter_groups import complete_optimizer
@@ -60,6 +61,7 @@ class VTRunner(Runner):
     asked: Mapping[str, Any] = {}  # values of keys of the config that a start has changed, None for none
     _dropped: frozenset[str] = frozenset()
     _is_built = False
+    _has_begun = False
 
     def __init__(self, *args, auto_scale_lr: dict | None = None, optim_wrapper: Any = None, **kwargs) -> None:
         scaling = count_accumulation(auto_scale_lr, optim_wrapper)
@@ -70,6 +72,7 @@ class VTRunner(Runner):
     def call_hook(self, fn_name: str, **kwargs) -> None:
         """Call all hooks, then reduce a checkpoint to tensors, numbers and text, whatever hooks added to it."""
         checkpoint = kwargs['checkpoint'] if fn_name == 'before_save_checkpoint' else None
+        self._has_begun |= fn_name in ('before_train_epoch', 'before_val_epoch', 'before_test_epoch')
         super().call_hook(fn_name, **kwargs)
         if fn_name == 'before_train':  # files of an earlier run were set aside
             self._write_config(self.work_dir, self.asked)
@@ -233,12 +236,12 @@ class VTRunner(Runner):
             raise UserError('speed.cuda_graphs is only for tests: remove it for training')
         wrapper = self.optim_wrapper if isinstance(self.optim_wrapper, dict) else self.cfg.get('optim_wrapper') or {}
         self._log_speed(training_dtype(wrapper))
-        with weights_only():
+        with weights_only(), self._preparing('training'):
             return super().train()
 
     def val(self) -> dict:
         self._write_config(self.log_dir)
-        with weights_only():
+        with weights_only(), self._preparing('validation'):
             return super().val()
 
     def test(self) -> dict:
@@ -251,8 +254,12 @@ class VTRunner(Runner):
             self._register_once(FoldNormsHook(self._compile))
         if self.speed.cuda_graphs:
             self._register_once(CudaGraphsHook())
-        with weights_only():
+        with weights_only(), self._preparing('test'):
             return super().test()
+
+    def _preparing(self, what: str) -> AbstractContextManager:
+        """Return a context that names the part in which a run fails before its first iteration."""
+        return naming_part(f'preparing the {what}', self.cfg.to_dict(), self.model, unless=lambda: self._has_begun)
 
     def _register_once(self, hook: Hook) -> None:
         if not any(isinstance(other, type(hook)) for other in self.hooks):  # left from an earlier test

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from mmengine.registry import init_default_scope
 from mmpretrain.registry import MODELS
+from mmseg.evaluation import IoUMetric
 from torch import nn
 
-from vt.engine.checks.classes import check_num_classes
+from vt.engine.checks.classes import check_classes
 from vt.errors import UserError
 
 
@@ -38,32 +39,42 @@ def model(**heads):
 
 
 def test_heads_that_agree():
-    check_num_classes(model(head=3), Data([0, 1, 2], ('a', 'b', 'c')))
-    check_num_classes(model(head=5), Data([0, 4]))  # no names: more classes than labels seen are fine
-    check_num_classes(model(head=5), Data([None, None]))  # images without labels
-    check_num_classes(model(decode_head=2, auxiliary_head=[2, 2]), Data([0], 'ab'))
+    check_classes(model(head=3), Data([0, 1, 2], ('a', 'b', 'c')))
+    check_classes(model(head=5), Data([0, 4]))  # no names: more classes than labels seen are fine
+    check_classes(model(head=5), Data([None, None]))  # images without labels
+    check_classes(model(decode_head=2, auxiliary_head=[2, 2]), Data([0], 'ab'))
 
 
 @pytest.mark.parametrize(
     ('heads', 'data', 'message'),
     [
         (dict(head=4), Data([0], 'abc'), 'model.head has num_classes=4, but the Data data set has 3 classes'),
-        (dict(head=4), Data([0, 4]), 'the label 4; set model.head.num_classes=5'),
         (dict(decode_head=3), Data([0], 'ab'), 'set model.decode_head.num_classes=2'),
         (dict(auxiliary_head=[2, 5]), Data([0], 'ab'), 'model.auxiliary_head.1 has num_classes=5'),
     ],
 )
 def test_heads_that_differ(heads, data, message):
     with pytest.raises(UserError, match=message):
-        check_num_classes(model(**heads), data)
+        check_classes(model(**heads), data)
 
 
 def test_what_is_no_head_may_count_otherwise():
     """A backbone's own classifier, or a number that the model keeps for itself."""
     classifier = model(head=2)
     classifier.num_classes = 5
-    check_num_classes(classifier, Data([0], 'ab'))
+    check_classes(classifier, Data([0], 'ab'))
     init_default_scope('mmpretrain')
     for backbone in (dict(type='VGG', depth=11), dict(type='AlexNet'), dict(type='LeNet5')):
         built = MODELS.build(dict(type='ImageClassifier', backbone=backbone))
-        check_num_classes(built, Data([0], 'ab'))
+        check_classes(built, Data([0], 'ab'))
+
+
+@pytest.mark.parametrize(('ignored', 'refused'), [(200, True), (255, False)])
+def test_heads_and_metrics_ignore_what_the_data_set_ignores(ignored, refused):
+    data, metric = Data([0], 'ab'), IoUMetric(ignore_index=0)
+    data.ignore_index = ignored
+    if refused:
+        with pytest.raises(UserError, match=f'IoUMetric has ignore_index=0, but the data set {ignored}: set all to'):
+            check_classes(model(decode_head=2), data, [metric])
+    else:
+        check_classes(model(decode_head=2), data, [metric])

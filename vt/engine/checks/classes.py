@@ -1,4 +1,4 @@
-"""Check that the heads of a model and its data sets agree on the classes."""
+"""Check that the heads of a model, its metrics and its data sets agree on the classes."""
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -16,18 +16,17 @@ from vt.errors import UserError
 from vt.registry import HOOKS
 from vt.untrusted_text import folded, printable
 
-from .fit import HEADS, check_mixup
-
+HEADS = ('head', 'decode_head', 'auxiliary_head')
 SHOWN = 3  # class names in a message
+USUALLY_IGNORED = 255  # label of pixels that count nowhere, unless a data set sets another one
 
 
 @HOOKS.register_module()
 class NumClassesHook(Hook):
-    """Stop before the first iteration if a head, a data set and Mixup disagree on the number of classes.
+    """Stop before the first iteration if heads, losses, metrics and data sets disagree on the classes.
 
-    Without this check a label out of range raises an index error in the loss, and a head with too many classes trains
-    without notice. If a checkpoint has other class names than the data, a test is refused, and a training that starts
-    from it logs a warning.
+    Without these checks a head with too many classes trains without notice. If a checkpoint has other class names than
+    the data, a test is refused, and a training that starts from it logs a warning.
     """
 
     trained: tuple[str, ...] | None = None  # classes of the loaded checkpoint
@@ -36,17 +35,14 @@ class NumClassesHook(Hook):
         self.trained = Checkpoint('', checkpoint).dataset_meta.get('classes')
 
     def before_train(self, runner: Runner) -> None:
-        check_num_classes(runner.model, runner.train_dataloader.dataset)
-        check_several_labels(runner.model, runner.train_dataloader.dataset)
+        check_classes(runner.model, runner.train_dataloader.dataset)
         if runner.val_loop is not None:
             self.before_val(runner)
-        check_mixup(runner.cfg)
         if difference := self._compare(runner, runner.train_dataloader.dataset):
             runner.logger.warning(f'{difference}: the head starts with the weights of other classes')
 
     def before_val(self, runner: Runner) -> None:
-        check_num_classes(runner.model, runner.val_dataloader.dataset)
-        check_several_labels(runner.model, runner.val_dataloader.dataset, runner.val_loop.evaluator.metrics)
+        check_classes(runner.model, runner.val_dataloader.dataset, runner.val_loop.evaluator.metrics)
 
     def before_test(self, runner: Runner) -> None:
         if difference := self._compare(runner, runner.test_dataloader.dataset):
@@ -54,8 +50,7 @@ class NumClassesHook(Hook):
                 f'{difference}: scores would compare different classes; give the data the names and order of the '
                 'checkpoint'
             )
-        check_num_classes(runner.model, runner.test_dataloader.dataset)
-        check_several_labels(runner.model, runner.test_dataloader.dataset, runner.test_loop.evaluator.metrics)
+        check_classes(runner.model, runner.test_dataloader.dataset, runner.test_loop.evaluator.metrics)
 
     def _compare(self, runner: Runner, dataset: Dataset) -> str | None:
         classes, name = _classes_of(dataset), type(without_wrappers(dataset)).__name__
@@ -65,58 +60,43 @@ class NumClassesHook(Hook):
         return compare_with_checkpoint(classes, self.trained, checkpoint, f'the {name} data set')
 
 
-def check_num_classes(model: nn.Module, dataset: Dataset) -> None:
-    """Compare ``num_classes`` of the heads with the classes of a data set, or with its labels if it names no classes.
+def check_classes(model: nn.Module, dataset: Dataset, metrics: Sequence[BaseMetric] = ()) -> None:
+    """Compare the heads of a model with the classes of a data set, and settings of losses and metrics with both.
 
     Raises:
-        UserError: the numbers differ, or a label is out of range.
+        UserError: a head or Mixup has another number of classes, a part ignores another label than the data set, a
+            metric is for the other number of labels per image, or a loss does not use its weights.
     """
-    dataset, classes = without_wrappers(dataset), _classes_of(dataset)
-    reads_labels = classes is None and hasattr(dataset, 'get_gt_labels') and len(dataset) and has_labels(dataset)
-    infos = map(dataset.get_data_info, range(len(dataset))) if reads_labels else ()
-    largest = max((label for info in infos for label in labels_in(info)), default=-1)
-    for name, own in heads(unwrap(model)):
-        where = f'{name} has num_classes={own}, but the {type(dataset).__name__} data set has'
+    model, dataset, classes = unwrap(model), without_wrappers(dataset), _classes_of(dataset)
+    for name, own in heads(model):
         if classes is not None and own != len(classes):
-            raise UserError(f'{where} {len(classes)} classes; set {name}.num_classes={len(classes)} in the config')
-        if own <= largest:
-            raise UserError(f'{where} the label {largest}; set {name}.num_classes={largest + 1} in the config')
-
-
-def check_several_labels(model: nn.Module, dataset: Dataset, metrics: Sequence[BaseMetric] = ()) -> None:
-    """Check that the head and the metrics support several labels per image, if the data set has them.
-
-    Raises:
-        UserError: an image has several labels or none, but the head or a metric is for one label per image; or
-            ``vt.ClassScores`` is for the other kind of head.
-    """
-    from mmpretrain.models import ClsHead, MultiLabelClsHead
-
-    head = getattr(unwrap(model), 'head', None)
-    several = isinstance(head, MultiLabelClsHead)
-    for metric in metrics if isinstance(head, (ClsHead, MultiLabelClsHead)) else ():
-        if getattr(metric, 'several_labels', several) != several:
-            number, kind = 'several labels' if several else 'one label', type(head).__name__
-            words = f'the metric {type(metric).__name__} has several_labels={not several}'
-            raise UserError(f'{words}, but {kind} is for {number} per image: set several_labels={several}')
-    dataset = without_wrappers(dataset)
-    if not (hasattr(dataset, 'get_data_info') and len(dataset)):
-        return
-    if not isinstance(dataset.get_data_info(0).get('gt_label'), (list, tuple, set, np.ndarray)):
-        return
-    if all(len(labels_in(dataset.get_data_info(index))) == 1 for index in range(len(dataset))):
-        return
-    from mmpretrain.evaluation import Accuracy, ConfusionMatrix, SingleLabelMetric
-
-    name = type(dataset).__name__
-    if isinstance(head, ClsHead):
-        kind = type(head).__name__
-        words = f'{name} has several labels per image, but model.head.type={kind} is for one'
-        raise UserError(f'{words}: use MultiLabelLinearClsHead')
+            where = (
+                f'{name} has num_classes={own}, but the {type(dataset).__name__} data set has {len(classes)} classes'
+            )
+            raise UserError(f'{where}; set {name}.num_classes={len(classes)} in the config')
+        preprocessor = getattr(model, 'data_preprocessor', None)
+        mixed = getattr(preprocessor, 'num_classes', None) if getattr(preprocessor, 'batch_augments', None) else None
+        if mixed not in (None, own):
+            raise UserError(f'data_preprocessor.num_classes={mixed}, but {name} has {own}: set the same number')
+    ignored = getattr(dataset, 'ignore_index', USUALLY_IGNORED)
+    for part in (getattr(model, 'decode_head', None), *metrics) if ignored != USUALLY_IGNORED else ():
+        if getattr(part, 'ignore_index', ignored) != ignored:
+            words = f'{type(part).__name__} has ignore_index={part.ignore_index}, but the data set {ignored}'
+            raise UserError(f'{words}: set all to the label in the masks')
+    several = _has_several_labels(model)
     for metric in metrics:
-        if isinstance(metric, (Accuracy, ConfusionMatrix, SingleLabelMetric)):
-            words = f'{name} has several labels per image, but the metric {type(metric).__name__} is for one'
-            raise UserError(f'{words}: use AveragePrecision or MultiLabelMetric')
+        if getattr(metric, 'several_labels', several) != several:
+            words = f'the metric {type(metric).__name__} has several_labels={not several}, but the head is not for that'
+            raise UserError(f'{words}: set several_labels={several}')
+    for name, loss in model.named_modules():
+        if getattr(loss, 'pos_weight', None) is not None and not getattr(loss, 'use_sigmoid', True):
+            raise UserError(f'model.{name}.pos_weight has no effect on a softmax: set class_weight')
+
+
+def _has_several_labels(model: nn.Module) -> bool:
+    from mmpretrain.models import MultiLabelClsHead
+
+    return isinstance(getattr(model, 'head', None), MultiLabelClsHead)
 
 
 def _classes_of(dataset: Dataset) -> Sequence[str] | None:

@@ -1,6 +1,6 @@
-"""Check a config before anything is built from it: types exist, arguments are known, values are valid.
+"""Check a config before anything is built from it: types exist, arguments are known, values have their types.
 
-Errors name the path of the setting.
+Errors name the path of the setting. Values that raise an error where they are used are left to the rehearsal.
 """
 
 import difflib
@@ -15,7 +15,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-import torch
 from mmengine.config import Config
 from mmengine.model import PretrainedInit as PlainPretrainedInit
 from mmengine.optim import OptimWrapper
@@ -31,7 +30,6 @@ from vt.engine.processes.sharding import ShardSettings
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
 
-from .values import unfit_for
 from .variables import check_unread, check_variables
 
 # Keys of a config that are read, besides the arguments of mmengine's runner.
@@ -41,15 +39,27 @@ OTHER_KEYS = (
     *('imbalance', 'sync_bn'),
     *('tta_model', 'tta_pipeline'),
 )
+
+
+# Settings of mmengine that no class takes.
+def _scaling(enable: bool, base_batch_size: int) -> None: ...
+def _randomness(seed: int | None, diff_rank_seed: bool, deterministic: bool) -> None: ...
+def _environment(cudnn_benchmark: bool, mp_cfg: dict, dist_cfg: dict, resource_limit: int) -> None: ...
+def _clipping(
+    type: str, max_norm: float, norm_type: float, clip_value: float, error_if_nonfinite: bool, foreach: bool
+) -> None: ...
+
+
 # The class or function that takes the keys of a dict without a type.
 USUAL = {
     '*_dataloader': DataLoader,
-    'auto_scale_lr': lambda enable, base_batch_size: None,
-    'env_cfg': lambda cudnn_benchmark, mp_cfg, dist_cfg, resource_limit: None,
+    'auto_scale_lr': _scaling,
+    'env_cfg': _environment,
     'fsdp': ShardSettings,
     'log_processor': LogProcessor,
     'optim_wrapper': OptimWrapper,
-    'randomness': lambda seed, diff_rank_seed, deterministic: None,
+    'optim_wrapper.clip_grad': _clipping,
+    'randomness': _randomness,
     'speed': SpeedSettings,
     'test_cfg': TestLoop,
     'val_cfg': ValLoop,
@@ -90,12 +100,25 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
         check_variables(cfg.filename, {*readable} - {*_ingredients(cfg)}, options)
         check_unread(cfg.filename, readable, options)
     scope = cfg.get('default_scope') or 'mmpretrain'
+    _check_values(Runner, cfg.to_dict(), '')
     for key, part in cfg.to_dict().items():
         if key in readable and key not in ('custom_imports', 'tta_pipeline'):
-            _check(part, key, scope)
+            check_part(part, key, scope)
             if key.endswith('_dataloader') and part and 'dataset' not in part:
                 raise UserError(f'{key} has no dataset: set {key}.dataset=dict(type=...)')
+    _check_length(cfg.get('train_cfg') or {})
     check_hooks(cfg)
+
+
+def _check_length(loop: dict) -> None:
+    """Refuse a training without a step or without a validation."""
+    for name in ('max_epochs', 'max_iters', 'val_interval'):
+        if loop.get(name, 1) < 1:
+            raise UserError(f'train_cfg.{name}={loop[name]} must be at least 1')
+    for name in ('max_epochs', 'max_iters'):
+        if name in loop and loop.get('val_begin', 0) > loop[name]:
+            words = f'train_cfg.val_begin={loop["val_begin"]}, but {name}={loop[name]}: the run would not validate'
+            raise UserError(f'{words}; lower val_begin')
 
 
 def _ingredients(cfg: Config) -> Iterator[str]:
@@ -108,26 +131,35 @@ def _ingredients(cfg: Config) -> Iterator[str]:
         yield 'data_preprocessor'
 
 
-def _check(part: Any, path: str, scope: str, usual: Any = None) -> None:
-    """Check a value at a path and all values inside; ``usual`` is the type of a dict without ``type``."""
-    for words in unfit_for(path, part):
-        raise UserError(f'{path}={_shortened(part)} must be {words}')
+def check_part(part: Any, path: str, scope: str, usual: Any = None) -> None:
+    """Check that types in a value of a config exist and take their arguments.
+
+    Args:
+        part: the config of a part, or any value with such configs inside.
+        path: its path in the config, for messages.
+        scope: package of the registries, such as ``'mmpretrain'``.
+        usual: type of a dict without ``type``.
+
+    Raises:
+        UserError: as from :func:`check_config`.
+    """
     if isinstance(part, dict):
         _check_arguments(part, path, scope, usual)
+    elif part is not None and any(fnmatch(path, pattern) for pattern in (*USUAL, 'train_cfg')):
+        raise UserError(f'{path}={_shortened(part)} must be a dict of settings, or None')
     elif isinstance(part, (list, tuple)):
         for index, value in enumerate(part):
-            _check(value, f'{path}.{index}', scope)
+            check_part(value, f'{path}.{index}', scope)
 
 
 def _check_arguments(part: dict, path: str, scope: str, usual: Any) -> None:
     """Check that the type of a dict exists and takes its keys; if several types share the name, one must."""
-    if fnmatch(path, '*_dataloader.sampler'):
-        _check_sampler(part, path, scope)
     candidates = list(_classes(part, path, scope, usual))
-    defaults = _default_types(candidates[0]) if candidates else {}
+    parameters = accepted_arguments(candidates[0])[0] if candidates else {}
     for key, value in part.items():
         if FOREIGN.get(str(part.get('type'))) != key:
-            _check(value, f'{path}.{key}', scope, defaults.get(key))
+            default = parameters[key].default if key in parameters else None
+            check_part(value, f'{path}.{key}', scope, default.get('type') if isinstance(default, dict) else None)
     beside = [key for pattern, keys in BESIDE.items() if fnmatch(path, pattern) for key in keys]
     unknown = [_unknown(built, part, beside) for built in candidates]
     if unknown and all(unknown):
@@ -137,20 +169,6 @@ def _check_arguments(part: dict, path: str, scope: str, usual: Any) -> None:
         raise UserError(f"{path}: {owner} has no argument '{key}'; {_near(key, known)}")
     if candidates:
         _check_values(candidates[0], part, path)
-
-
-def _check_sampler(part: dict, path: str, scope: str) -> None:
-    """Check that a sampler takes the data set and the seed, which the runner passes to it; PyTorch's do not."""
-    try:
-        built = next(_classes(part, path, scope), None)
-    except UserError:  # PyTorch's are not registered
-        built = getattr(torch.utils.data, str(part['type']), None)
-        if built is None:
-            raise
-    names, takes_any = accepted_arguments(built) if built else ([], True)
-    if not (takes_any or {'dataset', 'seed'} <= {*names}):
-        words = f"{path}: {built.__name__} takes no 'dataset' and 'seed': use DefaultSampler or InfiniteSampler"
-        raise UserError(f"{words}; imbalance='balanced' shows rare classes more often (page 'Imbalanced classes')")
 
 
 def _classes(part: dict, path: str, scope: str, usual: Any = None) -> Iterator[Any]:
@@ -209,33 +227,24 @@ def _unknown(built: Any, part: dict, beside: list[str]) -> list[str]:
     return [] if takes_any else [key for key in part if key not in {*names, *beside, 'type', '_scope_'}]
 
 
-@functools.cache
-def _default_types(built: Any) -> dict[str, str]:
-    """Return the types of arguments whose default values are configs of parts."""
-    with suppress(TypeError, ValueError):  # a builtin without a signature
-        parameters = inspect.signature(built.__init__ if inspect.isclass(built) else built).parameters
-        parts = {name: parameter.default for name, parameter in parameters.items()}
-        return {name: part['type'] for name, part in parts.items() if isinstance(part, dict) and 'type' in part}
-    return {}
-
-
 def _shortened(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else f'{text[:78]} …'
 
 
 def _check_values(built: Any, part: dict, path: str) -> None:
-    """Check arguments of VT's classes that are annotated as numbers, strings or booleans."""
-    if not (inspect.isclass(built) and built.__module__.startswith('vt.')):
+    """Check arguments of classes of VT and mmengine that are annotated as numbers, strings or booleans."""
+    if not getattr(built, '__module__', '').startswith(('vt.', 'mmengine.')):
         return
-    for name, kind in typing.get_type_hints(built.__init__).items():
-        kinds = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
-        if name in part and set(kinds) <= set(SIMPLE):
+    for name, parameter in accepted_arguments(built)[0].items():
+        kind = parameter.annotation
+        kinds = typing.get_args(kind) if typing.get_origin(kind) in (typing.Union, types.UnionType) else (kind,)
+        if name in part and {*kinds} <= {*SIMPLE}:
             allowed = (*kinds, int) if float in kinds else kinds
-            value = part[name]
+            value, where = part[name], f'{path}.{name}'.strip('.')
             if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in kinds):
                 words = ' or '.join('None' if kind is type(None) else kind.__name__ for kind in kinds)
-                raise UserError(f'{path}.{name}={_shortened(value)} must be of type {words}')
+                raise UserError(f'{where}={_shortened(value)} must be of type {words}')
 
 
 @functools.cache
@@ -263,13 +272,13 @@ def _near(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
 
 
 @functools.cache
-def accepted_arguments(part: Any) -> tuple[list[str], bool]:
+def accepted_arguments(part: Any) -> tuple[dict[str, inspect.Parameter], bool]:
     """Return the named arguments of a class or function, and whether it accepts arguments of any other name.
 
     A class with ``**kwargs`` also has the arguments of its base; one with ``*args``, too, unless it is a mixin, accepts
     any.
     """
-    names: dict[str, None] = {}
+    names: dict[str, inspect.Parameter] = {}
     for owner in inspect.getmro(part) if inspect.isclass(part) else (part,):
         function = vars(owner).get('__init__') if inspect.isclass(part) else part
         if function is None:
@@ -279,10 +288,10 @@ def accepted_arguments(part: Any) -> tuple[list[str], bool]:
         except (TypeError, ValueError):  # a builtin without a signature
             break
         kinds = {parameter.kind for parameter in parameters}
-        names.update({parameter.name: None for parameter in parameters if parameter.kind in NAMED})
+        names = {parameter.name: parameter for parameter in parameters if parameter.kind in NAMED} | names
         hands_on = inspect.Parameter.VAR_POSITIONAL in kinds and not owner.__name__.endswith('Mixin')
         if hands_on:
             break
         if inspect.Parameter.VAR_KEYWORD not in kinds:
-            return list(names), False
-    return list(names), True
+            return names, False
+    return names, True

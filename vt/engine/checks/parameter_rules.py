@@ -1,4 +1,4 @@
-"""Check ``optim_wrapper.paramwise_cfg``: which parameters each rule applies to, and rules without their full effect.
+"""Check ``optim_wrapper.paramwise_cfg``: which parameters each rule applies to.
 
 mmengine applies to each parameter the longest of the ``custom_keys`` that its name contains. The rules for norms,
 biases and depth-wise convolutions apply only to parameters without such a key. A factor that the key does not set is
@@ -6,7 +6,6 @@ then 1.
 """
 
 import difflib
-from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,10 +26,6 @@ READ = {
     ),
     'LayerDecayOptimizerConstructor': ('decay_rate', 'decay_type', 'num_layers'),
 }
-NORMS = (
-    *(nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm),
-    *(nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d, nn.GroupNorm, nn.LayerNorm),
-)
 NEAR = 0.8  # similarity of two names, at most 1, above which one may be a misspelling of the other
 
 
@@ -41,12 +36,12 @@ class Rule:
     key: str  # part of a parameter's name
     options: dict[str, Any]  # its settings, such as lr_mult
     names: list[str] = field(default_factory=list)  # parameters that it applies to
-    shadowed: dict[str, list[str]] = field(default_factory=dict)  # that match, but follow a longer key, by that key
+    shadowed: int = 0  # number of parameters that match, but follow a longer key
 
 
 def check_parameter_rules(
     model: nn.Module, optim_wrapper: dict, own: Container[str] | None = None
-) -> tuple[list[dict[str, str]], list[str]]:
+) -> list[dict[str, str]]:
     """Compare ``paramwise_cfg`` with a model.
 
     Args:
@@ -56,8 +51,7 @@ def check_parameter_rules(
             other models. None for all keys.
 
     Returns:
-        One row per custom key with the number of parameters and its factors, and warnings about parameters that lose a
-        rule to another one.
+        One row per custom key with the number of parameters and its factors.
 
     Raises:
         UserError: the constructor does not read a setting; or a key matches no parameter and changes the learning rate
@@ -67,17 +61,16 @@ def check_parameter_rules(
     constructor = str(optim_wrapper.get('constructor', 'DefaultOptimWrapperConstructor')).split('.')[-1]
     _check_readers(options, constructor)
     if 'custom_keys' not in options or 'custom_keys' not in READ.get(constructor, ()):
-        return [], []
+        return []
     rules = match_parameters(model, options['custom_keys'])
     for rule in rules:
         if own is None or rule.key in own:
             _check_match(rule, model)
-    rows = [
+    return [
         dict(key=rule.key, parameters=f'{len(rule.names):,}')
         | {name: f'{rule.options.get(name, 1.0):g}' for name in ('lr_mult', 'decay_mult')}
         for rule in rules
     ]
-    return rows, [*_lost_rules(rules, options, model), *_shadows(rules)]
 
 
 def match_parameters(model: nn.Module, custom_keys: dict[str, dict]) -> list[Rule]:
@@ -88,7 +81,7 @@ def match_parameters(model: nn.Module, custom_keys: dict[str, dict]) -> list[Rul
         for rule in matching[:1]:
             rule.names.append(name)
         for rule in matching[1:]:
-            rule.shadowed.setdefault(matching[0].key, []).append(name)
+            rule.shadowed += 1
     return [rules[key] for key in custom_keys]
 
 
@@ -137,36 +130,3 @@ def _check_match(rule: Rule, model: nn.Module) -> None:
     if near or {*rule.options} - {'decay_mult'}:
         meant = f'did you mean {near[0]}?' if near else 'correct or remove it'
         raise UserError(f'{CUSTOM}.{rule.key} matches no parameter of the model: {meant}')
-
-
-def _lost_rules(rules: list[Rule], options: dict[str, Any], model: nn.Module) -> Iterator[str]:
-    """Yield warnings about keys without ``decay_mult`` that override the rules for norms, biases and so on."""
-    ruled_by = {name: rule.key for rule in rules for name in rule.names if 'decay_mult' not in rule.options}
-    lost: Counter[tuple[str, str]] = Counter()
-    for prefix, module in model.named_modules():
-        for name, parameter in module.named_parameters(prefix, recurse=False):
-            kinds = dict(  # in mmengine's order
-                norm_decay_mult=isinstance(module, NORMS),
-                bias_decay_mult=name.endswith('bias'),
-                dwconv_decay_mult=isinstance(module, nn.Conv2d) and module.in_channels == module.groups,
-                flat_decay_mult=parameter.ndim == 1,
-            )
-            rule = next((rule for rule, holds in kinds.items() if holds and options.get(rule) is not None), None)
-            if name in ruled_by and rule and options[rule] != 1:
-                lost[ruled_by[name], rule] += 1
-    for (key, name), number in lost.items():
-        message = f'{CUSTOM}.{key} overrides {name}={options[name]:g} for {number} parameters, which get decay_mult=1'
-        yield f'{message}: set decay_mult={options[name]:g} in this key, or add a longer key for these parameters'
-
-
-def _shadows(rules: list[Rule]) -> Iterator[str]:
-    """Yield warnings about keys without effect, and parameters with the full rate, because of a longer key."""
-    by_key = {rule.key: rule for rule in rules}
-    for rule in rules:
-        if rule.shadowed and not rule.names:
-            longer = ', '.join(rule.shadowed)
-            yield f'{CUSTOM}.{rule.key} has no effect, because all its parameters match {longer}: remove it'
-        for longer, names in rule.shadowed.items():
-            if 'lr_mult' in rule.options and 'lr_mult' not in by_key[longer].options:
-                message = f'{CUSTOM}.{rule.key} has no effect on {len(names)} parameters, such as {names[0]}'
-                yield f'{message}: the longer key {longer} applies to them with lr_mult=1; set lr_mult there, too'

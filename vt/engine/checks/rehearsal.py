@@ -5,15 +5,16 @@ random numbers of later steps do not depend on it (see :mod:`vt.engine.interrupt
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from copy import deepcopy
+from numbers import Number
 from typing import Any
 
 import numpy as np
 import torch
 from mmengine.evaluator import DumpResults, Evaluator
-from mmengine.hooks import Hook
+from mmengine.hooks import CheckpointHook, EarlyStoppingHook, Hook
 from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner, TestLoop, ValLoop, autocast
 from PIL import ExifTags, Image
@@ -22,11 +23,10 @@ from torch.utils.data import DataLoader, Dataset
 
 from vt.checkpoints.weights import unwrap
 from vt.engine.console import quiet
-from vt.engine.errors import files_of, in_one_line
+from vt.engine.errors import files_of, naming_part
 from vt.errors import UserError
 from vt.registry import HOOKS
 
-from .fit import check_channels, check_scores
 from .parameter_rules import check_parameter_rules, find_moving_statistics
 from .variables import own_words
 
@@ -47,7 +47,7 @@ class RehearsalHook(Hook):
     priority = 'VERY_LOW'
 
     def before_train(self, runner: Runner) -> None:
-        """Rehearse; raises a UserError or any error of the first iteration or validation."""
+        """Rehearse; raises a UserError that names the part in which the first step or validation fails."""
         if runner.iter or not isinstance(runner.optim_wrapper, OptimWrapper):
             return
         log_parameter_rules(runner)
@@ -56,7 +56,7 @@ class RehearsalHook(Hook):
         with unchanged_buffers(runner.model):
             self._train(runner)
             loop, step = runner.val_loop, runner.model.val_step
-            scores = None if loop is None else self._evaluate(loop, step, 'val_dataloader')
+            scores = None if loop is None else self._evaluate(loop, step, 'validating')
         if scores is not None:
             schedulers = runner.param_schedulers
             check_scores(scores, runner.hooks, schedulers if isinstance(schedulers, list) else ())
@@ -65,39 +65,69 @@ class RehearsalHook(Hook):
         """Rehearse a test; raises like :meth:`before_train`."""
         if not (runner.cfg.get('speed') or {}).get('compile'):  # the model of the test is a copy, compiled later
             with unchanged_buffers(runner.model):
-                self._evaluate(runner.test_loop, runner.model.test_step, 'test_dataloader')
+                self._evaluate(runner.test_loop, runner.model.test_step, 'testing')
 
     def _train(self, runner: Runner) -> None:
         on_gpu = torch.cuda.is_available()
         if on_gpu:
             torch.cuda.reset_peak_memory_stats()
         runner.model.train()
-        with rehearsed_batches(runner.train_dataloader, 'train_dataloader') as batches:
-            for number, batch in enumerate(batches):
-                check_channels(unwrap(runner.model), batch)
+        for number, (name, batch) in enumerate(rehearsed_batches(runner.train_dataloader)):
+            with naming_part(f'training on {name}', model=unwrap(runner.model)):
                 runner.model.train_step(batch, WithoutStep(runner.optim_wrapper))
-                if number == 0:
-                    report_unused(runner)
-                runner.optim_wrapper.zero_grad()
+            if number == 0:
+                report_unused(runner)
+            runner.optim_wrapper.zero_grad()
         if on_gpu:
             peak = torch.cuda.max_memory_allocated() / 2**30
             runner.logger.info(f'Memory: one training step needs {peak:.1f} GiB, plus the state of the optimizer')
             torch.cuda.empty_cache()
 
     @torch.no_grad()
-    def _evaluate(self, loop: ValLoop | TestLoop, step: Callable[[Any], list], name: str) -> dict[str, Any]:
+    def _evaluate(self, loop: ValLoop | TestLoop, step: Callable[[Any], list], doing: str) -> dict[str, Any]:
         """Return the scores of some batches; their names and types are those of the run, their values are not."""
-        loop.runner.model.eval()
+        model = loop.runner.model.eval()
         evaluator, number = _without_files(loop.evaluator), 0
-        with rehearsed_batches(loop.dataloader, name) as batches:
-            for batch in batches:
-                check_channels(unwrap(loop.runner.model), batch)
+        for name, batch in rehearsed_batches(loop.dataloader):
+            with naming_part(f'{doing} {name}', model=unwrap(model)):
                 with autocast(enabled=loop.fp16):
                     predictions = step(batch)
                 evaluator.process(data_samples=predictions, data_batch=batch)
-                number += len(predictions)
-        with quiet(logging.ERROR):  # do not log these scores
+            number += len(predictions)
+        with quiet(logging.ERROR), naming_part(f'{doing} some batches', model=unwrap(model)):  # without a log of scores
             return evaluator.evaluate(number)
+
+
+def check_scores(scores: dict[str, Any], hooks: Iterable[Hook], schedulers: Iterable[Any] = ()) -> None:
+    """Check that the scores for the best checkpoint, early stopping and schedules are scores of a validation.
+
+    Args:
+        scores: scores of a validation.
+        hooks: hooks of the run.
+        schedulers: schedulers of the run; ``ReduceOnPlateauLR`` and similar ones have a ``monitor``.
+
+    Raises:
+        UserError: a score is missing or is not a single number.
+    """
+    numbers = [name for name, value in scores.items() if is_number(value)]
+    asked: list[tuple[str, str]] = []
+    for hook in (*hooks, *schedulers):
+        if isinstance(hook, CheckpointHook):
+            asked += [('default_hooks.checkpoint.save_best', name) for name in hook.save_best or ()]
+        elif isinstance(hook, EarlyStoppingHook):
+            asked.append(('EarlyStoppingHook.monitor', hook.monitor))
+        elif hasattr(hook, 'need_val_args'):
+            asked.append(('param_scheduler.monitor', hook.monitor))
+    for setting, name in asked:
+        found = next(iter(scores), None) if name == 'auto' else name
+        if found not in numbers:
+            words = f'{setting}={name}: {found} is not a score of val_evaluator that is a single number'
+            raise UserError(f'{words}; set one of {", ".join(numbers) or "those of a metric that you add"}')
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a score is a single number."""
+    return isinstance(value, Number) or (isinstance(value, Tensor) and value.numel() == 1)
 
 
 def report_unused(runner: Runner) -> None:
@@ -118,12 +148,11 @@ def log_parameter_rules(runner: Runner) -> None:
     options = runner.cfg.get('optim_wrapper') or {}
     keys = (options.get('paramwise_cfg') or {}).get('custom_keys') or {}
     own = own_words(runner.cfg.filename, keys) if runner.cfg.filename else None
-    rows, warnings = check_parameter_rules(unwrap(runner.model), options, own)
-    for row in rows:
+    for row in check_parameter_rules(unwrap(runner.model), options, own):
         factors = f'lr_mult {row["lr_mult"]}, decay_mult {row["decay_mult"]}'
         runner.logger.info(f'paramwise_cfg: {row["key"]} applies to {row["parameters"]} parameters, {factors}')
     runner.model.train()
-    for warning in (*warnings, *find_moving_statistics(unwrap(runner.model), runner.optim_wrapper.param_groups)):
+    for warning in find_moving_statistics(unwrap(runner.model), runner.optim_wrapper.param_groups):
         runner.logger.warning(warning)
 
 
@@ -138,49 +167,23 @@ class WithoutStep:
         loss.backward()
 
 
-@contextmanager
-def rehearsed_batches(loader: DataLoader, name: str, size: int | None = None) -> Iterator[Iterator[Any]]:
-    """Provide batches of samples spread over the data set of a loader, without using its sampler.
+def rehearsed_batches(loader: DataLoader, size: int | None = None) -> Iterator[tuple[str, Any]]:
+    """Yield batches of samples spread over the data set of a loader, with their names, without using its sampler.
 
     Args:
         loader: the loader.
-        name: key of the loader in the config, for messages.
         size: size of the only batch; by default there is one of the loader's size, and one like the last of an epoch if
             that is smaller. If the size is 1, there are two, of the widest and the narrowest image.
-
-    Raises:
-        UserError: collating a batch or the block fails, and the images of the batch differ in size, or the batch is the
-            last of an epoch.
     """
     sizes = [size] if size else _batch_sizes(loader)
     samples = _load(loader, _choose(loader.dataset, min(max(sizes[0], len(sizes)), MOST_SAMPLES)))
-    tried: list[int] = []
-
-    def collate() -> Iterator[Any]:
-        for number in sizes:
-            begin = len(tried) if sizes[0] == 1 else 0
-            tried.append(number)
-            yield loader.collate_fn([deepcopy(samples[(begin + k) % len(samples)]) for k in range(number)])
-
-    try:
-        yield collate()
-    except (torch.OutOfMemoryError, UserError):
-        raise
-    except Exception as error:
-        images = [sample['inputs'] for sample in samples if isinstance(sample, dict) and 'inputs' in sample]
-        shapes = {'x'.join(map(str, image.shape[-2:])) for image in images if isinstance(image, Tensor)}
-        if len(shapes) > 1 and sizes[0] > 1 and isinstance(error, (RuntimeError, AssertionError)):
-            advice = f'resize or crop them to one size in its pipeline, or set {name}.batch_size=1'
-            raise UserError(
-                f'{name}: images of a batch differ in size, {" and ".join(sorted(shapes)[:2])}: {advice}'
-            ) from error
-        if tried and tried[-1] < sizes[0]:
-            advice = f'set {name}.drop_last=True, or another batch_size'
-            raise UserError(
-                f'{name}: the last batch of an epoch has {tried[-1]} of {sizes[0]} samples and fails, '
-                f'{in_one_line(error)}: {advice}'
-            ) from error
-        raise
+    for index, number in enumerate(sizes):
+        begin, name = index if sizes[0] == 1 else 0, f'the first batch, of {number} samples'
+        if number < sizes[0]:
+            name = f'the last batch of an epoch, {number} of {sizes[0]} samples (drop_last=True leaves it out)'
+        with naming_part(f'collating {name}'):
+            batch = loader.collate_fn([deepcopy(samples[(begin + k) % len(samples)]) for k in range(number)])
+        yield name, batch
 
 
 def _batch_sizes(loader: DataLoader) -> list[int]:
