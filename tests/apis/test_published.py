@@ -284,17 +284,6 @@ def test_predict_takes_a_librarys_name(caches, photo, offline):
     assert f'{best} {100 * expected.max():.1f} %' in result.stdout
 
 
-@pytest.mark.slow
-def test_explore_and_export_take_a_librarys_name(caches, photo, offline):
-    put(caches, QUICK[1], 'timm')
-    for tool, *options in (('explore.py', '--html', 'a.html'), ('export.py', '--formats', 'torchscript')):
-        result = run(tool, QUICK[1], 'timm', *options, '--inputs', photo, cwd=caches, env=offline)
-        assert result.returncode == 0, result.stderr
-        assert SAID in result.stdout
-    written = json.loads((caches / f'exported/{QUICK[1]}.json').read_text())
-    assert written['mean'] == pytest.approx([123.675, 116.28, 103.53])
-
-
 @pytest.mark.parametrize('tool', ['show_tokens.py', 'attention.py'])
 def test_what_a_tool_of_attention_cannot_take_is_one_line(tool, tmp_path):
     config = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'

@@ -2,7 +2,6 @@
 
 import ast
 import json
-import resource
 import subprocess
 import sys
 from argparse import Namespace
@@ -191,37 +190,6 @@ def test_the_script_numbers_classes_without_names_and_names_what_it_leaves_out(s
     assert capsys.readouterr().err == 'error: --masks needs a segmentor, and the model is none: leave it out\n'
 
 
-@pytest.mark.parametrize(('number', 'mode'), [(1, 'P'), (3, 'P'), (256, 'P'), (257, 'I;16'), (300, 'I;16')])
-def test_masks_of_the_script_hold_every_class_of_every_file(number, mode, script, tmp_path, monkeypatch, capsys):
-    model = str(write_levels(tmp_path, number))
-    levels = np.arange(256, dtype=np.uint8).reshape(8, 32)
-    expected = np.round(levels / 255 * (number - 1)) if number > 1 else levels > 255 / 2 + np.log(0.3 / 0.7)
-    files = ['left/same.png', 'right/same.png', 'right/same.bmp', 'right/same-2.png', 'é\n.png', 'A.png', 'a.png']
-    for file in files:
-        (tmp_path / file).parent.mkdir(exist_ok=True)
-        Image.fromarray(levels).save(tmp_path / file)
-    exif = Image.Exif()
-    exif[274] = 6
-    Image.fromarray(levels).transpose(Image.Transpose.ROTATE_90).save(tmp_path / 'turned.tif', exif=exif)
-    (tmp_path / 'right/below').mkdir()
-    monkeypatch.chdir(tmp_path / 'right/below')
-    given = [f'../../{file}' for file in (*files, 'turned.tif')]
-    assert script.main([model, *given, '--masks', 'masks']) == 0
-    masks = [path for path in (tmp_path / 'right/below').rglob('*') if path.is_file()]
-    names = {str(path.relative_to(tmp_path / 'right/below/masks')) for path in masks}
-    assert names == {
-        *('left/same.png', 'right/same.png', 'same.png', 'same-2.png', 'é_n.png', 'A.png', 'a-2.png', 'turned.png')
-    }
-    for path in masks:
-        mask = Image.open(path)
-        assert mask.mode == mode
-        assert np.array_equal(np.asarray(mask), expected)
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [row['file'] for row in rows] == given
-    top = rows[0]['predictions'][0]
-    assert top['score'] == (expected == int(top['name'])).mean()
-
-
 def test_files_of_other_sizes_are_skipped_where_the_size_is_fixed(script, tmp_path, capsys):
     model = str(write_levels(tmp_path, 3, open_size=False))
     files = [tmp_path / f'{side}.png' for side in (7, 8, 9)]
@@ -234,26 +202,6 @@ def test_files_of_other_sizes_are_skipped_where_the_size_is_fixed(script, tmp_pa
         f'skipped: {tmp_path / name}.png becomes an input of {name}x8 pixels; this export takes only 8x8'
         for name in '79'
     ]
-
-
-def test_a_mask_without_space_is_one_line(script, tmp_path, capsys):
-    model = str(write_levels(tmp_path, 256))
-    pixels = np.random.default_rng(0).integers(0, 256, (64, 64), np.uint8)
-    Image.fromarray(pixels).save(tmp_path / 'a.png')
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    try:
-        code = script.main([model, str(tmp_path / 'a.png'), '--masks', str(tmp_path / 'masks')])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    (line,) = capsys.readouterr().err.splitlines()
-    assert code == 1
-    assert line.startswith(f'error: {tmp_path / "masks/a.png"} could not be written (File too large)')
-    assert not list((tmp_path / 'masks').iterdir())
-    before = (tmp_path / 'a.png').read_bytes()
-    assert script.main([model, str(tmp_path / 'a.png'), '--masks', str(tmp_path)]) == 1
-    assert 'a.png would be overwritten: give another folder than --masks' in capsys.readouterr().err
-    assert (tmp_path / 'a.png').read_bytes() == before
 
 
 def test_files_of_an_export_that_do_not_fit_are_one_line(script, tmp_path, capsys):

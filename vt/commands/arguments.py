@@ -173,7 +173,6 @@ class ToolParser(argparse.ArgumentParser):
             default='auto',
             help='what starts several processes (default: auto, from the environment variables)',
         )
-        group.add_argument('--local-rank', '--local_rank', type=int, default=0, help='set by launchers')
         self.add_common_options()
 
 
@@ -182,7 +181,6 @@ def load_config(args: argparse.Namespace) -> Config:
     from vt.engine.checks.config import check_config  # it imports PyTorch, which --help should not
     from vt.engine.processes.distributed import join_processes
 
-    os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = read_config(args.config, args.cfg_options)
     if args.compile and not (cfg.get('speed') or {}).get('compile'):  # keep options of compile
         cfg.merge_from_dict({'speed.compile': True})

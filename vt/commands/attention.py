@@ -60,7 +60,7 @@ def show_heat_maps(args: argparse.Namespace) -> None:
         check_method(method)
     model, out, samples, titles = prepare_images(args, 'heat-maps.png')
     names, is_bgr = model.dataset_meta.get('classes') or (), reads_bgr(model.cfg)
-    target = find_class(args.target, names)
+    target = None if args.target is None else find_class(args.target, names)
     mappers = [HeatMapper(model, method, args.layer) for method in args.method]
     looks = [[mapper.look(sample, is_bgr, target) for mapper in mappers] for sample in samples]
     for mapper in mappers:
@@ -82,10 +82,10 @@ def name_of(target: int, names: Sequence[str]) -> str:
     return names[target] if target < len(names) else str(target)
 
 
-def find_class(target: str | None, names: Sequence[str]) -> int | None:
-    """Return the number of a class that is given by name or number; None for None."""
-    if target is None or target in names:
-        return None if target is None else [*names].index(target)
+def find_class(target: str, names: Sequence[str]) -> int:
+    """Return the number of a class that is given by name or number."""
+    if target in names:
+        return [*names].index(target)
     if not target.isdecimal():
         known = f', or a name: {", ".join(names[:10])}' if names else ''
         raise UserError(f'--target {target} is no class: give a number{known}')

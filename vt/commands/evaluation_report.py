@@ -95,8 +95,8 @@ def write_report(
     device = next(unwrap(runner.model).parameters()).device
     record = dict(config=config, checkpoint=checkpoint, images=len(results), metrics=metrics, classes=names)
     record |= found | ranked
-    if other:
-        record['comparison'] = compare_reports(record, other, key, labels)
+    comparison = compare_reports(record, other, key, labels) if other else None
+    record |= dict(comparison=comparison) if other else {}
     write_json(describe_origin(device) | record, Path(folder, 'report.json'), None)
     palette = dataset.metainfo.get('palette') if maps else None
     shown = _Images(dataset, reads_bgr(runner.cfg), results, palette, mapper)
@@ -104,15 +104,16 @@ def write_report(
     rows = sorted(found['per_class'], key=lambda row: np.nan_to_num(row[key], nan=np.inf))
     confusions, reliability = found.get('confusions'), found.get('reliability')
     drawn = confusions is not None and len(names) <= MOST_DENSE
+    TEMPLATES.filters['shown'] = _shown
     text = TEMPLATES.get_template('evaluation_report.html.j2').render(
-        checkpoint=printable(checkpoint),
-        config=printable(config),
+        checkpoint=checkpoint,
+        config=config,
         number=len(results),
         side=((3 if maps else 1) + bool(mapper)) * SIDE,
         heat_maps=shown.mapper and shown.mapper.method,
-        metrics={name: _shown(value) for name, value in metrics.items()},
+        metrics=metrics,
         key=key,
-        rows=[{name: _shown(value) for name, value in row.items()} for row in rows[:ROWS]],
+        rows=rows[:ROWS],
         hidden_rows=max(0, len(rows) - ROWS),
         confusion=figure_address(draw_confusion(confusions, names)) if drawn else '',
         pairs=[] if confusions is None else _most_confused(confusions, names),
@@ -121,7 +122,8 @@ def write_report(
         band=BAND,
         reliability=figure_address(draw_reliability(reliability)) if reliability else '',
         sheets=sheets,
-        comparison=_show_comparison(record.get('comparison')),
+        comparison=comparison,
+        changes=sorted(comparison['per_class'], key=_change)[:ROWS] if comparison else [],
     )
     write_atomically(Path(folder, 'report.html'), text)
     print(f'written to {folder}')
@@ -223,30 +225,22 @@ class _Images:
         return (255 * glow(seen, heat[None])[0, :height, :width]).astype(np.uint8)
 
 
-def _most_confused(confusions: np.ndarray, names: list[str]) -> list[dict[str, str]]:
+def _most_confused(confusions: np.ndarray, names: list[str]) -> list[dict[str, Any]]:
     """Return the pairs of different classes with the largest shares of their labels."""
     shares = shares_of(confusions) * (confusions[:, 0] != confusions[:, 1])
     order = np.argsort(-shares, kind='stable')[:PAIRS]
-    return [
-        {
-            'label': _shown(names[confusions[index, 0]]),
-            'predicted': _shown(names[confusions[index, 1]]),
-            '% of the label': f'{100 * shares[index]:.1f}',
-        }
-        for index in order
-        if shares[index] > 0
+    pairs = [
+        (*(names[each] for each in confusions[index, :2]), 100 * shares[index]) for index in order if shares[index]
     ]
+    return [dict(zip(('label', 'predicted', '% of the label'), pair)) for pair in pairs]
 
 
-def _show_comparison(comparison: dict[str, Any] | None) -> dict[str, Any] | None:
-    if comparison is None:
-        return None
-    rows = sorted(comparison['per_class'], key=lambda row: -np.nan_to_num(abs(row['difference']), nan=-1))
-    shown = [{name: f'{value:.3g}' if name == 'p' else _shown(value) for name, value in row.items()} for row in rows]
-    return comparison | dict(checkpoint=_shown(comparison['checkpoint']), per_class=shown[:ROWS])
+def _change(row: dict[str, Any]) -> float:
+    return -np.nan_to_num(abs(row['difference']), nan=-1)
 
 
 def _shown(value: Any) -> str:
+    """Return a value as a cell of a table."""
     if isinstance(value, str):
         return printable(value, MAX_NAME)
     if isinstance(value, (int, np.integer)):

@@ -111,28 +111,21 @@ class Images(Samples):
         self.suffixes = ('.npy',) if self.num_bands else ()
 
     def make(self, source: ImageSource) -> dict:
-        if self.num_bands:
-            return self._make_of_bands(source)
         path = '' if isinstance(source, np.ndarray) else str(source)
+        if path and self.num_bands:
+            require_image(path)
+            results = self.load(dict(img_path=path))
+            if (number := results['img'].shape[2]) != self.num_bands:
+                raise UserError(f'{path} has {number} channels, the model takes {self.num_bands}')
+            return self.rest(results)
         if path and self.load:
             return self.rest(load_image(path, lambda: self.load(dict(img_path=path))))
-        image = read_image(path) if path else source
+        image = read_image(path) if path else source.astype(np.float32) if self.num_bands else source
         original = image.shape[:2]
         if self.size:
             image = mmcv.imresize(image, self.size[::-1], interpolation='area')
             image = image if self.is_bgr else np.ascontiguousarray(image[..., ::-1])
         return self.rest(dict(img=image, img_path=path, img_shape=image.shape[:2], ori_shape=original))
-
-    def _make_of_bands(self, source: ImageSource) -> dict:
-        if isinstance(source, np.ndarray):
-            image, size = source.astype(np.float32), source.shape[:2]
-            return self.rest(dict(img=image, img_path='', img_shape=size, ori_shape=size))
-        require_image(source)
-        results = self.load(dict(img_path=str(source)))
-        if results['img'].shape[2] != self.num_bands:
-            number = results['img'].shape[2]
-            raise UserError(f'{source} has {number} channels, the model takes {self.num_bands}')
-        return self.rest(results)
 
 
 class Videos(Samples):
