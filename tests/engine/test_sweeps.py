@@ -1,13 +1,15 @@
 """Which runs a sweep has, and what they are called."""
 
 import json
+import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from vt.engine.sweeps import Training, claim, enter_sweep, plan
+from vt.engine.sweeps import Training, claim, enter_sweep, last_change, plan
 from vt.errors import UserError
 
 
@@ -110,6 +112,39 @@ def test_the_folder_of_another_run_is_refused(change, content, run):
     words = 'c_seed-3 contains a run with other settings: remove it, or choose another --work-dir'
     with pytest.raises(UserError, match=words):
         claim(replace(run, **change))
+
+
+def test_when_data_changed_last(tmp_path):
+    """By files and folders of the data; not by the sweep's own, nor by files beside it."""
+    image, weights, sweep = (
+        tmp_path / name for name in ('data/train/0.png', 'first.pth', 'work_dirs/sweep/output.txt')
+    )
+    for path in (image, weights, sweep):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    for path, time_of_change in {
+        image: 10,
+        image.parent: 20,
+        image.parents[1]: 10,
+        weights: 30,
+        sweep.parents[1]: 5,
+    }.items():
+        os.utime(path, (time_of_change, time_of_change))
+
+    def found(*paths):
+        return last_change(map(str, paths), sweep.parent)
+
+    assert found(image.parents[1]) == 20  # of the folder, from which a file was removed
+    assert found(image, tmp_path / 'missing') == 10
+    assert found(image, weights) == 30
+    assert found(tmp_path) == 20
+
+
+def test_a_run_of_earlier_data_is_refused(run):
+    claim(replace(run, changed=time.time() - 60))
+    claim(replace(run, changed=time.time() - 60))
+    with pytest.raises(UserError, match='c_seed-3 contains a run of earlier data or weights: remove it, or'):
+        claim(replace(run, changed=time.time() + 60))
 
 
 @pytest.mark.parametrize('text', ['{"config": "c.py", "seed": 3}', '{"digest": "aaa', '', '[]'])

@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import joblib
 import torch
@@ -12,11 +13,13 @@ from rich.console import Console
 
 from vt.engine.checks.config import check_config
 from vt.engine.config_files import read_config
-from vt.engine.config_parts import digest_config
-from vt.engine.sweeps import SweepRun, claim, enter_sweep, plan, train_as_array, train_here
+from vt.engine.config_parts import digest_config, leaves, model_of
+from vt.engine.sweeps import SweepRun, claim, enter_sweep, last_change, plan, train_as_array, train_here
 from vt.errors import UserError
 
 from .arguments import parse_options
+
+LOADERS = 'train_dataloader', 'val_dataloader'
 
 
 def sweep(args: argparse.Namespace) -> None:
@@ -29,38 +32,42 @@ def sweep(args: argparse.Namespace) -> None:
         raise UserError(f'--jobs {args.jobs}: give 1 or more')
     folder = Path(args.work_dir or f'work_dirs/sweeps/{Path(args.config).stem}')
     runs = plan(args.config, args.settings, _read_seeds(args.seeds), folder)
-    digests = read_digests(runs)
+    identities = identify(runs, folder)
     enter_sweep(folder, args.config)
     try:
-        train_all(runs, digests, folder, args)
+        train_all(runs, identities, folder, args)
     finally:
         print(f'python tools/analysis/report.py sweep {folder}')
 
 
-def read_digests(runs: Sequence[SweepRun]) -> dict[tuple, str]:
-    """Return digests of the runs' settings, by config and settings.
+def identify(runs: Sequence[SweepRun], folder: Path) -> dict[tuple, dict[str, Any]]:
+    """Return the digests of the runs' settings, and when their data changed last, by config and settings.
 
     Raises:
         UserError: a wrong key or value.
     """
-    digests = dict.fromkeys(((run.config, run.settings) for run in runs), '')
-    for config, settings in digests:
+    identities: dict[tuple, dict[str, Any]] = {(run.config, run.settings): {} for run in runs}
+    for config, settings in identities:
         options = parse_options(settings)
         cfg = read_config(config, options)
         check_config(cfg, options)
-        digests[config, settings] = digest_config(cfg)
-    return digests
+        data = [leaf for name in LOADERS for leaf in leaves((cfg.get(name) or {}).get('dataset'))]
+        init_cfg = model_of(cfg).get('backbone', {}).get('init_cfg') or {}
+        paths = [cfg.get('load_from'), init_cfg.get('checkpoint'), *(each.get('data_root') for each in data)]
+        changed = last_change([str(path) for path in paths if path], folder)
+        identities[config, settings] = dict(digest=digest_config(cfg), changed=changed)
+    return identities
 
 
 def train_all(
-    runs: Sequence[SweepRun], digests: dict[tuple, str], folder: Path, args: argparse.Namespace
+    runs: Sequence[SweepRun], identities: dict[tuple, dict[str, Any]], folder: Path, args: argparse.Namespace
 ) -> list[SweepRun]:
     """Train the unfinished runs; return all runs.
 
     Raises:
         UserError: a folder contains another run; or, at the end, failed runs.
     """
-    runs = [replace(run, digest=digests[run.config, run.settings]) for run in runs]
+    runs = [replace(run, **identities[run.config, run.settings]) for run in runs]
     for run in runs:
         claim(run)
     waiting = [run for run in runs if not run.is_finished]

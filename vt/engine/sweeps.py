@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
@@ -50,6 +50,7 @@ class SweepRun:
     seed: int
     work_dir: Path  # folder of the results
     digest: str = ''  # of the whole config, see vt.engine.config_parts.digest_config
+    changed: float = 0.0  # when its data, or the weights that it begins with, changed last
 
     @property
     def is_finished(self) -> bool:
@@ -94,7 +95,7 @@ def claim(run: SweepRun) -> None:
     """Create the folder of a run with its mark, unless it is there.
 
     Raises:
-        UserError: the folder contains a run of other settings, or one that no sweep started.
+        UserError: the folder contains a run of other settings or of earlier data, or one that no sweep started.
     """
     run.work_dir.parent.mkdir(parents=True, exist_ok=True)
     with temporary_folder(run.work_dir.parent) as folder:
@@ -103,9 +104,32 @@ def claim(run: SweepRun) -> None:
             (folder / 'run').rename(run.work_dir)
     read = (_read_identity(run.work_dir / name) for name in (MARK, RECORD))
     found = {each for each in read if each is not None}
-    if found != {(run.digest, run.seed)}:
-        other = 'a run with other settings' if found else 'a run that this sweep did not start'
+    other = 'a run with other settings' if found else 'a run that this sweep did not start'
+    if found == {(run.digest, run.seed)}:
+        mark = run.work_dir / MARK
+        other = 'a run of earlier data or weights' if mark.exists() and mark.stat().st_mtime < run.changed else ''
+    if other:
         raise UserError(f'{run.work_dir} contains {other}: remove it, or choose another --work-dir')
+
+
+def last_change(paths: Iterable[str], sweep: Path) -> float:
+    """Return when files or folders changed last, with all that they contain, by the time of their file system.
+
+    Args:
+        paths: paths; missing ones count as 0.
+        sweep: folder of the sweep, which does not count, nor do the files of folders around it.
+    """
+    changed, sweep = 0.0, sweep.resolve()
+    for path in map(Path, paths):
+        found = [path] if path.is_file() else []
+        for name, folders, files in os.walk(path, followlinks=True):
+            folder = Path(name).resolve()
+            if folder == sweep:
+                folders.clear()
+            elif not sweep.is_relative_to(folder):
+                found += [folder, *(folder / file for file in files)]
+        changed = max([changed, *(each.stat().st_mtime for each in found if each.exists())])
+    return changed
 
 
 def _read_identity(path: Path) -> tuple[str, int] | None:
