@@ -1,18 +1,13 @@
 """Hooks that every run gets, and classes of mmengine that VT replaces."""
 
 import difflib
-from itertools import combinations
 from typing import Any
 
 from mmengine.config import Config, ConfigDict
 from mmengine.hooks import (
     CheckpointHook,
     EarlyStoppingHook,
-    EMAHook,
-    IterTimerHook,
     LoggerHook,
-    ParamSchedulerHook,
-    RuntimeInfoHook,
 )
 from mmengine.registry import HOOKS, LOOPS, RUNNERS, Registry
 from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, Runner
@@ -23,7 +18,6 @@ DEFAULT_HOOKS = dict(
     seed=dict(type='vt.SeedHook'),
     weights_match=dict(type='vt.WeightsMatchHook'),
     resume=dict(type='vt.ResumeHook'),
-    schedule=dict(type='vt.ScheduleHook'),
     finite_loss=dict(type='vt.FiniteLossHook'),
     preemption=dict(type='vt.PreemptionHook'),
     sync_buffers=dict(type='vt.SyncBuffersHook'),
@@ -32,8 +26,6 @@ DEFAULT_HOOKS = dict(
 # Names of mmengine's default hooks; mmengine accepts None only for these.
 OF_MMENGINE = ('runtime_info', 'timer', 'sampler_seed', 'logger', 'param_scheduler', 'checkpoint')
 NAMES = (*OF_MMENGINE, *DEFAULT_HOOKS, 'num_classes', 'visualization')
-# Hooks that may be registered only once: a second one would repeat or overwrite the work of the first.
-ONCE = (CheckpointHook, EMAHook, IterTimerHook, LoggerHook, ParamSchedulerHook, RuntimeInfoHook)
 # Classes of mmengine and their replacements.
 REPLACEMENTS = {
     CheckpointHook: 'vt.CheckpointHook',
@@ -66,24 +58,15 @@ def enter_defaults(cfg: Config) -> None:
 
 
 def check_hooks(cfg: Config) -> None:
-    """Check that no hook has a misspelt name or is registered twice.
+    """Check that no default hook has a misspelt name.
 
     Raises:
-        UserError: a name in ``default_hooks`` is similar to a known one, or a hook occurs twice.
+        UserError: a name in ``default_hooks`` is similar to a known one.
     """
     named = cfg.get('default_hooks') or {}
     for name in {*named} - {*NAMES}:
         if near := difflib.get_close_matches(name, NAMES, n=1, cutoff=0.8):
             raise UserError(f'default_hooks.{name} would add a hook beside default_hooks.{near[0]}: rename it to that')
-    hooks = {f'default_hooks.{name}': hook for name, hook in named.items()}
-    hooks |= {f'custom_hooks.{index}': hook for index, hook in enumerate(cfg.get('custom_hooks') or ())}
-    hooks = {place: hook for place, hook in hooks.items() if isinstance(hook, dict)}
-    found = {place: _find(hook.get('type'), HOOKS, cfg.get('default_scope')) for place, hook in hooks.items()}
-    classes = [(place, kind) for place, kind in found.items() if isinstance(kind, type)]
-    for (one, kind), (other, second) in combinations(classes, 2):
-        is_once = any(issubclass(kind, base) and issubclass(second, base) for base in ONCE)
-        if is_once or (kind is second and hooks[one] == hooks[other]):
-            raise UserError(f'{one} and {other} are both {second.__name__}: remove one of them')
 
 
 def _enter_loop(loop: dict, scope: str | None) -> None:
