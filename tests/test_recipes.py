@@ -140,11 +140,6 @@ def test_ps_vit_drops_in_all_fourteen_blocks():
     assert dropped == 14 * [0.0, 0.1, 0.1]  # of the map, behind its projection, in the feed-forward
 
 
-def test_another_number_of_rates_is_one_line():
-    with pytest.raises(UserError, match='3 drop_paths for rounds=4'):
-        MODELS.build(dict(type='vt.ProgressiveSampling', in_channels=3, channels=8, num_heads=2, drop_paths=[0.1] * 3))
-
-
 def test_a_rate_that_no_stage_takes_is_one_line():
     backbone = read('shuffle-tiny').model.backbone
     with pytest.raises(UserError, match=r'drop_path_rate=0\.3 has no effect'):
