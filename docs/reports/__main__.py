@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vt.analysis.ablation.records import read_each
-from vt.analysis.ablation.run_scores import arrange, read_run
 from vt.analysis.figures import save_figure
 from vt.analysis.tables import print_table
 from vt.checkpoints.files import write_atomically
@@ -49,9 +48,9 @@ def print_ablations(args: argparse.Namespace) -> None:
     Raises:
         UserError: no two runs belong to one of the paper's tables; or, at the end, a run that can't be read.
     """
-    found, unread = read_each(read_run, args.runs)
+    found, unread = read_each(ablations.read_run, args.runs)
     if found:
-        tasks = ablations.compare_all(arrange(record for records in found for record in records))
+        tasks = ablations.compare_all(ablations.arrange(record for records in found for record in records))
         tables = ablations.tabulate(tasks, args.speed)
         for title, rows in (item for task in tables.values() for item in task.items()):
             print_table(rows, title)

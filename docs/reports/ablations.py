@@ -1,8 +1,10 @@
 """Finished runs laid beside the paper's tables 2 to 7 and 9, each against the model itself: rows, and a figure."""
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +12,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vt.analysis.ablation.run_scores import Scores, compare, summarize
+from vt.analysis.ablation.records import pick_score
+from vt.analysis.ablation.run_scores import Scores, compare
+from vt.checkpoints.files import read_json
 from vt.errors import UserError
 
 from .markdown import Rows, cells, plus_minus, table
 from .paper import ABLATIONS, load_tables
+from .scores import tell_verdict
 from .speeds import read_medians
 
 VARIANTS = {name for each in ABLATIONS.values() for name in each.variants.values() if name}
@@ -24,7 +29,7 @@ FORMS = {
     'variant': '{label}',
     'SCORE (%), seeds': '{scores.mean:.2f}{spread} ({seeds})',
     'change (95 %)': '{change.points:+.2f}{margin}',
-    'verdict': '{change.verdict}',
+    'verdict': '{verdict}',
     'MFLOPs': '{scores.flops:M.1f}',
     'M params': '{scores.parameters:M.2f}',
     'speed, inference / training': '{inference:.2f}x / {training:.2f}x',
@@ -38,7 +43,74 @@ FORMS = {
 ComparedTasks = dict[str, dict[int, list[dict]]]
 
 
-def gather(records: Iterable[dict]) -> dict[str, list[Scores]]:
+@dataclass(frozen=True)
+class ConfigScores(Scores):
+    """Scores of the runs of one config.
+
+    Its name consists of ``model``, such as ``vt-resnet18-half``, ``variant``, the ablated part (None for the model
+    itself), and ``data``, the data set and the rest. ``length`` is that of the training, such as ``'10 epochs'``.
+    """
+
+    model: str
+    variant: str | None
+    data: str
+    length: str
+
+    @property
+    def task(self) -> str:
+        """Data and length of the training; only scores of the same task are compared."""
+        return f'{self.data}, {self.length}'
+
+    @property
+    def config(self) -> str:
+        """Name of the config."""
+        return '_'.join(part for part in (self.model, self.variant, self.data) if part)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation over the seeds, in percentage points; NaN for one seed."""
+        return float(np.std(self.scores, ddof=1)) if len(self.scores) > 1 else float('nan')
+
+
+def read_run(path: Path) -> list[dict]:
+    """Read the record of a work directory, or those of a file.
+
+    Raises:
+        MissingFileError: a run is not finished, or does not exist.
+        UserError: a record is damaged, or a run was trained without validation.
+    """
+    source = path / 'training.json' if path.is_dir() else path
+    found = read_json(source, f'train it first: tools/train.py CONFIG --work-dir {path}', (dict, list))
+    records = found if isinstance(found, list) else [found]
+    for record in records:
+        if missing := [key for key in ('config', 'length', 'seed', 'options') if key not in record]:
+            raise UserError(f'{source} lacks {", ".join(missing)}')
+        if not record.get('metrics'):
+            raise UserError(f'{record["config"]}, seed {record["seed"]}: the run has no score')
+    return records
+
+
+def read_records(paths: Iterable[Path]) -> list[dict]:
+    """Read the records of runs, sorted as in :func:`arrange`; raises as :func:`read_run` and :func:`arrange`."""
+    return arrange(record for path in paths for record in read_run(path))
+
+
+def arrange(records: Iterable[dict]) -> list[dict]:
+    """Sort records by config, length and seed.
+
+    Raises:
+        UserError: a seed of a config occurs twice.
+    """
+    records, seen = [*records], set()
+    for record in records:
+        run = record['config'], record['length'], record['seed'], json.dumps(record['options'], sort_keys=True)
+        if run in seen:
+            raise UserError(f'{run[0]}, {run[1]}, seed {run[2]}: the run occurs twice; name each run once')
+        seen.add(run)
+    return sorted(records, key=lambda record: (record['config'], record['length'], record['seed']))
+
+
+def gather(records: Iterable[dict]) -> dict[str, list[ConfigScores]]:
     """Scores of each task's configs.
 
     Raises:
@@ -53,12 +125,23 @@ def gather(records: Iterable[dict]) -> dict[str, list[Scores]]:
             raise UserError(f'{stem}, {length}: the runs differ in their --cfg-options; give those of one setting')
         model, *rest = stem.split('_')
         variant = next((part for part in rest if part in VARIANTS), None)
-        scores = summarize(runs, model, variant, '_'.join(part for part in rest if part != variant), length)
+        scored = [pick_score(run['metrics']) for run in runs]
+        scores = ConfigScores(
+            seeds=tuple(run['seed'] for run in runs),
+            scores=tuple(score for _, score in scored),
+            metric=scored[0][0],
+            flops=runs[0]['flops'],
+            parameters=runs[0]['parameters'],
+            model=model,
+            variant=variant,
+            data='_'.join(part for part in rest if part != variant),
+            length=length,
+        )
         tasks[scores.task].append(scores)
     return dict(tasks)
 
 
-def compare_with_paper(task: list[Scores]) -> dict[int, list[dict]]:
+def compare_with_paper(task: list[ConfigScores]) -> dict[int, list[dict]]:
     """All of the paper's tables that the configs of a task have at least two rows of."""
     model = 'VT-R34' if any('resnet34' in scores.model for scores in task) else 'VT-R18'
     plain = {scores.model: scores for scores in task if scores.variant is None}
@@ -119,8 +202,10 @@ def describe(rows: list[dict], speeds: dict[tuple[str, str], float]) -> Rows:
         own, reference = row['scores'], row['reference']
         ratios = {kind: speeds.get((reference.config, kind)) for kind in ('inference', 'training')}
         ratios = {kind: time / speeds.get((own.config, kind), np.nan) for kind, time in ratios.items() if time}
-        margin = plus_minus(row['change'].margin) if 'change' in row else ''
-        described.append(row | ratios | dict(margin=margin, spread=plus_minus(own.spread), seeds=len(own.seeds)))
+        told = dict(margin='')
+        if 'change' in row:
+            told = dict(margin=plus_minus(row['change'].margin), verdict=tell_verdict(row['change']))
+        described.append(row | ratios | told | dict(spread=plus_minus(own.spread), seeds=len(own.seeds)))
     metric = rows[0]['scores'].metric
     return cells(described, {title.replace('SCORE', metric): form for title, form in FORMS.items()})
 

@@ -198,10 +198,6 @@ def to_scores(runs: pd.DataFrame) -> Scores:
     """The scores of one model's runs on the GPU."""
     first = runs.iloc[0]
     return Scores(
-        model=first['model'],
-        variant=None,
-        data='fashion-mnist',
-        length=f'{first["epochs"]} epochs',
         seeds=tuple(runs['seed']),
         scores=tuple(runs['top1']),
         metric='top-1',

@@ -56,6 +56,13 @@ def tell_change(change: Change) -> str:
     return f'{change.points:+.2f}{plus_minus(change.margin)}'
 
 
+def tell_verdict(change: Change) -> str:
+    """Whether a mean is better or worse than another; no clear difference where the interval contains zero."""
+    if np.isnan(change.margin) or abs(change.points) <= change.margin:
+        return 'no clear difference'
+    return 'better' if change.points > 0 else 'worse'
+
+
 def describe_source(records: Sequence[dict], tables: str, again: str = AGAIN) -> str:
     """Where tables are from, and the command that trains them again."""
     return f'{describe_origin(records)} Reproduce: `{again} {tables}`.'

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from vt.analysis.ablation.score_tables import label_records
+from vt.analysis.ablation.score_tables import label_run
 from vt.commands.outputs import write_json
 from vt.commands.sweep import read_digests, train_all
 from vt.engine.sweeps import SweepRun
@@ -84,6 +84,6 @@ def train(args: argparse.Namespace, tables: Tables, records: Path = RECORDS) -> 
             best.unlink()
         order = [run.label for run in runs]
         folders = [run.work_dir for run in sorted(settled, key=lambda run: order.index(run.label))]
-        write_json(label_records(folders), records / f'{name}.json', indent=1)
+        write_json([label_run(folder) for folder in folders], records / f'{name}.json', indent=1)
         for command in tables[name].get('then', ()):
             subprocess.run([sys.executable, *shlex.split(command)], check=True)

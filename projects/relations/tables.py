@@ -14,9 +14,17 @@ from matplotlib.figure import Figure
 
 from docs.reports import ablations, markdown
 from docs.reports.markdown import Rows, plus_minus, table
-from docs.reports.scores import by_label, compare_two, describe_source, read_table, show_scores, tell_change
+from docs.reports.scores import (
+    by_label,
+    compare_two,
+    describe_source,
+    read_table,
+    show_scores,
+    tell_change,
+    tell_verdict,
+)
 from vt.analysis.ablation import sweep_report
-from vt.analysis.ablation.run_scores import Change, Scores, compare, mean_margin, read_records
+from vt.analysis.ablation.run_scores import Change, Scores, compare, mean_margin
 from vt.checkpoints.files import read_json
 
 from .influence import describe_objects
@@ -82,7 +90,7 @@ def tabulate_changes(curves: pd.DataFrame) -> pd.DataFrame:
 
 def _bold(change: Change) -> str:
     text = tell_change(change)
-    return text if change.verdict == 'no clear difference' else f'**{text}**'
+    return text if tell_verdict(change) == 'no clear difference' else f'**{text}**'
 
 
 def draw_curves(curves: pd.DataFrame) -> Figure:
@@ -116,7 +124,7 @@ def tabulate_findings(tables: dict[str, Sequence[dict]]) -> Rows:
         scores = by_label(records)
         for row, (placed, other, expected) in zip(rows, FINDINGS.values()):
             change = compare(scores[placed], scores[other], [*scores.values()])
-            flops, verdict = scores[placed].flops / scores[other].flops, VERDICTS[expected][change.verdict]
+            flops, verdict = scores[placed].flops / scores[other].flops, VERDICTS[expected][tell_verdict(change)]
             told = f'{change.points:+.2f} ± {change.margin:.2f} at {flops:.2f}x the FLOPs: {verdict}'
             row[name.removeprefix('where-')] = told
     return rows
@@ -169,7 +177,7 @@ def show_curves() -> str:
 
 def read_compared() -> ablations.ComparedTasks:
     """The ablations of the recorded runs beside the paper's."""
-    return ablations.compare_all(read_records(ABLATIONS))
+    return ablations.compare_all(ablations.read_records(ABLATIONS))
 
 
 @cache

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
 
 from docs.reports.markdown import ROOT, Rows, config_path
-from docs.reports.scores import by_label, read_table
+from docs.reports.scores import by_label, read_table, tell_verdict
 from vt.analysis.ablation.run_scores import Scores, compare
 from vt.apis import get_model
 from vt.checkpoints.files import read_json
@@ -167,7 +167,7 @@ def _tell_scores(scores: dict[str, Scores], *labels: str) -> tuple[str, str]:
     for before, label in zip(labels, others):
         change = compare(scores[label], scores[before], family)
         told.append(f'`{label}` {scores[label].mean:.2f} ({change.points:+.2f} ± {change.margin:.2f})')
-        verdicts.append(change.verdict)
+        verdicts.append(tell_verdict(change))
     words = f'{"; ".join(told)}, seeds {", ".join(map(str, scores[first].seeds))}'
     if all(verdict == 'worse' for verdict in verdicts):
         return words, VERDICTS[True]

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
-from docs.reports.ablations import compare_with_paper, describe, draw, gather
+from docs.reports.ablations import ConfigScores, compare_with_paper, describe, draw, gather, read_records
 from docs.reports.markdown import insert
 from docs.reports.paper import ABLATIONS, load_tables
-from vt.analysis.ablation.run_scores import Scores, compare, read_records
+from docs.reports.scores import tell_verdict
+from vt.analysis.ablation.run_scores import compare
 from vt.errors import UserError
 
 
@@ -82,8 +83,8 @@ def test_segmentors_stand_beside_table_9(tmp_path):
 
 
 def scores(values, variant=None):
-    return Scores(
-        'vt-resnet18', variant, 'digits', '10 epochs', tuple(range(len(values))), tuple(values), 'top-1', 1, 1
+    return ConfigScores(
+        tuple(range(len(values))), tuple(values), 'top-1', 1, 1, 'vt-resnet18', variant, 'digits', '10 epochs'
     )
 
 
@@ -104,13 +105,13 @@ def test_the_interval_is_students():
 def test_verdicts(values, verdict):
     reference = scores([90.0, 91.0])
     variant = scores(values, 'pooling')
-    assert compare(variant, reference, [reference, variant]).verdict == verdict
+    assert tell_verdict(compare(variant, reference, [reference, variant])) == verdict
 
 
 def test_one_seed_tells_nothing_apart():
     change = compare(scores([10.0], 'pooling'), scores([90.0]), [scores([10.0]), scores([90.0])])
     assert change.points == -80
-    assert change.verdict == 'no clear difference'
+    assert tell_verdict(change) == 'no clear difference'
 
 
 def test_rows_hold_scores_costs_and_speed(tmp_path):

@@ -1,7 +1,7 @@
 """Commands of ``tools/analysis/report.py``: tables of finished runs."""
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from vt.analysis.ablation import score_tables, sweep_report
@@ -24,7 +24,7 @@ def report_runs(args: argparse.Namespace) -> None:
 
 def report_scores(args: argparse.Namespace) -> None:
     """Print scores of finished runs, one row per label; write their records to ``--out``."""
-    records, unread = _read_labelled(score_tables.label_run, args.work_dirs)
+    records, unread = _read_labelled(args.work_dirs)
     print_table(score_tables.describe(records), title='Scores', notes=[score_tables.describe_origin(records)])
     if args.out:
         args.out.parent.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ def report_scores(args: argparse.Namespace) -> None:
 
 def report_sweep(args: argparse.Namespace) -> None:
     """Print a table of a sweep's finished runs; write tables and a plot of scores over costs to ``--out``."""
-    records, unread = _read_labelled(sweep_report.read_run, sweep_report.finished(args.folder))
+    records, unread = _read_labelled(sweep_report.finished(args.folder))
     left = sweep_report.unfinished(args.folder)
     rows = sweep_report.tabulate(records)
     notes = [score_tables.describe_origin(records), *([f'Not finished: {", ".join(left)}.'] if left else [])]
@@ -49,12 +49,12 @@ def report_sweep(args: argparse.Namespace) -> None:
     _name(unread)
 
 
-def _read_labelled(read: Callable[[Path], list[dict]], work_dirs: Sequence[Path]) -> tuple[list[dict], list[str]]:
+def _read_labelled(work_dirs: Sequence[Path]) -> tuple[list[dict], list[str]]:
     """Return records of runs, labelled by folder, and errors of unreadable ones; raise them if none is readable."""
-    found, unread = read_each(read, work_dirs)
+    found, unread = read_each(score_tables.label_run, work_dirs)
     if not found:
         _name(unread)
-    return [record for records in found for record in records], unread
+    return found, unread
 
 
 def _name(unread: Sequence[str]) -> None:

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from vt.analysis.ablation.score_tables import describe, describe_origin, label_records
+from vt.analysis.ablation.score_tables import describe, describe_origin, label_run
 
 ORIGIN = dict(date='2026-01-02', device='A CPU, 1 thread', versions=dict(torch='2.0'), length='10 epochs')
 
 
 def record(label, seed, score, options=(), metric='accuracy/top1'):
-    costs = dict(seconds=1800.0, flops=77_400_000, parameters=2_620_000)
+    costs = dict(seconds=1800.0, iterations=10, batch_size=8, flops=77_400_000, parameters=2_620_000)
     config = dict(label=label, config=f'configs/room/{label}.py', options=dict(options), seed=seed)
     return config | costs | ORIGIN | dict(metrics={metric: score})
 
@@ -84,10 +84,11 @@ def test_work_directories_name_the_rows(tmp_path):
         folder = tmp_path / f'a_b_seed-{run["seed"]}'
         folder.mkdir()
         (folder / 'training.json').write_text(json.dumps(run))
-    assert label_records(sorted(tmp_path.iterdir())) == [dict(run, label='a_b') for run in reversed(runs)]
+    found = [label_run(folder) for folder in sorted(tmp_path.iterdir())]
+    assert found == [dict(run, label='a_b') for run in reversed(runs)]
     (folder / 'training.json').write_text(json.dumps(runs[0] | dict(metrics={})))
     with pytest.raises(ValueError, match='the run has no score; train it without --no-validate'):
-        label_records([folder])
+        label_run(folder)
     (tmp_path / 'c_seed-0').mkdir()
     with pytest.raises(FileNotFoundError, match='train it first'):
-        label_records([tmp_path / 'c_seed-0'])
+        label_run(tmp_path / 'c_seed-0')

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import t as student_t
 
-from vt.analysis.ablation.sweep_report import read_run, tabulate, tell_apart
+from vt.analysis.ablation.score_tables import label_run
+from vt.analysis.ablation.sweep_report import tabulate, tell_apart
 
 
 def labels(*runs):
@@ -50,7 +51,7 @@ def test_folds_are_one_row_with_the_interval_of_their_mean(tmp_path):
         folder.mkdir()
         own = dict(seed=0, options=dict(lr=lr, fold=fold), digest=f'{lr}{fold}', metrics={'accuracy/top1': score})
         (folder / 'training.json').write_text(json.dumps(own | costs | origin))
-        records += read_run(folder)
+        records.append(label_run(folder))
     first, second = tabulate(records)
     assert (first['run'], second['run']) == ('lr=0.1', 'lr=0.2')
     assert first['top-1 (%), each seed and fold'] == '90.00, 92.00, 97.00'
@@ -67,4 +68,4 @@ def test_folds_without_another_setting_are_named_by_their_config(tmp_path):
     own = dict(seed=0, options=dict(fold=3), metrics={'mIoU': 50.0}, flops=1, parameters=1, seconds=1.0, iterations=1)
     origin = dict(date='', device='', versions={}, length='10 epochs', config='a/b.py', batch_size=8)
     (tmp_path / 'fold=3_seed-0/training.json').write_text(json.dumps(own | origin))
-    assert read_run(tmp_path / 'fold=3_seed-0')[0]['label'] == 'b'
+    assert label_run(tmp_path / 'fold=3_seed-0')['label'] == 'b'

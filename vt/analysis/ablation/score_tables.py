@@ -8,30 +8,18 @@ import numpy as np
 
 from vt.errors import UserError
 
-from .records import check_record
-from .run_scores import Scores, compare, read_records, summarize
-
-ORIGIN = ('date', 'device', 'versions', 'seconds')  # keys of a record that describe its origin
+from .records import pick_score, read_run
+from .run_scores import Scores, compare
 
 
-def label_records(work_dirs: Sequence[Path]) -> list[dict]:
-    """Read the records of finished runs, with labels from the names of the work directories, ``LABEL_seed-SEED``.
-
-    Raises:
-        MissingFileError: a run is not finished.
-        UserError: a run was trained without validation.
+def label_run(folder: Path) -> dict:
+    """Read the record of a finished run, see :func:`read_run`, with the label of its work directory,
+    ``LABEL_seed-SEED``. Folds of a cross-validation share a label, as seeds do.
     """
-    return [record for folder in work_dirs for record in label_run(folder)]
-
-
-def label_run(folder: Path) -> list[dict]:
-    """Read the record of one run; see :func:`label_records`. Folds of a cross-validation share a label, as seeds do."""
-    label, found = folder.name.rsplit('_seed-', 1)[0], []
-    for record in read_records([folder]):
-        if 'fold' in record['options']:
-            label = re.sub(r'(^|_)fold=\d+', '', label).strip('_') or Path(record['config']).stem
-        found.append(dict(label=label) | check_record(record, folder, ORIGIN))
-    return found
+    label, record = folder.name.rsplit('_seed-', 1)[0], read_run(folder)
+    if 'fold' in record['options']:
+        label = re.sub(r'(^|_)fold=\d+', '', label).strip('_') or Path(record['config']).stem
+    return dict(label=label) | record
 
 
 def trial(run: dict) -> tuple[int, int]:
@@ -93,7 +81,14 @@ def summarize_row(records: Sequence[dict], label: str) -> Scores:
     ):
         if other := [value for value in values if value != values[0]]:
             raise UserError(f'the runs of {label!r} differ in {what} ({values[0]}, {other[0]}): give them other names')
-    return summarize(runs, label, None, Path(runs[0]['config']).stem, runs[0]['length'])
+    scored = [pick_score(run['metrics']) for run in runs]
+    return Scores(
+        seeds=tuple(run['seed'] for run in runs),
+        scores=tuple(score for _, score in scored),
+        metric=scored[0][0],
+        flops=runs[0]['flops'],
+        parameters=runs[0]['parameters'],
+    )
 
 
 def describe_origin(records: Sequence[dict]) -> str:

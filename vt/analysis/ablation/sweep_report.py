@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from vt.errors import MissingFileError
 
 from . import score_tables
-from .records import check_record, pick_score
+from .records import pick_score
 from .run_scores import mean_margin
 
 FLOPS, SPEED = 'multiply-adds of an image', 'images/s in training'
@@ -28,11 +28,6 @@ def finished(folder: Path) -> list[Path]:
             f'there is no finished run in {folder}; train some: tools/sweep.py CONFIG KEY=VALUE,VALUE'
         )
     return found
-
-
-def read_run(folder: Path) -> list[dict]:
-    """Read the record of a finished run; raises as :func:`score_tables.label_records`."""
-    return [check_record(record, folder, ('iterations', 'batch_size')) for record in score_tables.label_run(folder)]
 
 
 def unfinished(folder: Path) -> list[str]:
