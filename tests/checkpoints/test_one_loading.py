@@ -22,7 +22,7 @@ from vt.apis.model_zoo import resolve_config
 from vt.checkpoints.grids import FileGrids, read_image_size
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.reading import read
-from vt.checkpoints.weights import check_own_loading, load_weights
+from vt.checkpoints.weights import load_own_parts, load_weights
 from vt.engine.checks.config import check_config
 from vt.errors import UserError
 
@@ -305,22 +305,23 @@ def test_a_backbone_that_reads_its_file_itself_is_checked(tmp_path):
         models[name] = SEGMENTORS.build(dict(type='SwinTransformer', init_cfg=init_cfg, **options))
         with weights_only():
             models[name].init_weights()
-    check_own_loading(models['whole.pth'])
-    check_own_loading(models['within.pth'])  # a name of its own stands beside the prefix
-    with pytest.raises(
-        UserError, match=r'part\.pth does not fit: .* it lacks stages\.1.*SwinTransformer loads it itself'
-    ):
-        check_own_loading(models['part.pth'])
-    with pytest.raises(UserError, match=r'other\.pth does not fit: it has none of the \d+ tensors'):
-        check_own_loading(models['other.pth'])
-    models['whole.pth'].init_cfg['channels'] = [2, 1, 0]
-    with pytest.raises(UserError, match=r'init_cfg of SwinTransformer: channels has no effect, because it loads'):
-        check_own_loading(models['whole.pth'])
-    del models['whole.pth'].init_cfg['channels']
-    with torch.no_grad():
-        models['whole.pth'].stages[0].blocks[0].attn.w_msa.qkv.weight.zero_()
-    with pytest.raises(UserError, match=r'whole\.pth does not fit: .* it lacks stages\.0\.blocks\.0.*qkv\.weight'):
-        check_own_loading(models['whole.pth'])
+    with pytest.raises(UserError, match=r'part\.pth does not fit: .* it lacks stages\.1.* set may_differ'):
+        load_own_parts(models['part.pth'])
+    with pytest.raises(UserError, match=r'other\.pth does not fit: of \d+ tensors it lacks'):
+        load_own_parts(models['other.pth'])
+    weight = models['whole.pth'].stages[0].blocks[0].attn.w_msa.qkv.weight
+    weight.data.zero_()
+    load_own_parts(models['within.pth'])  # a name of its own stands beside the prefix
+    load_own_parts(models['whole.pth'])
+    assert torch.equal(weight, state['stages.0.blocks.0.attn.w_msa.qkv.weight'])
+    torch.save({name: tensor for name, tensor in whole.items() if 'index' not in name}, tmp_path / 'whole.pth')
+    options |= dict(window_size=4, init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'whole.pth')))
+    model = SEGMENTORS.build(dict(type='SwinTransformer', **options))
+    with weights_only():
+        model.init_weights()
+    table = model.stages[0].blocks[0].attn.w_msa.relative_position_bias_table.detach().clone()  # resized by the part
+    load_own_parts(model)
+    assert torch.equal(model.stages[0].blocks[0].attn.w_msa.relative_position_bias_table, table)
 
 
 def test_a_model_by_name_loads_what_its_options_name(tmp_path):

@@ -20,7 +20,7 @@ from vt._libraries import import_library, importing
 from vt.checkpoints.files import interpreting
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.reading import Checkpoint, read
-from vt.checkpoints.weights import load_weights
+from vt.checkpoints.weights import load_own_parts, load_weights
 from vt.engine.checks.classes import compare_with_checkpoint, heads
 from vt.engine.checks.config import check_config
 from vt.engine.config_files import ROOT, read_config, require_file
@@ -150,6 +150,7 @@ def get_model(
     elif begins:
         with weights_only():
             draw_weights(model)
+            load_own_parts(model)
     model.cfg, model.dataset_meta = cfg, _dataset_meta(model, cfg, loaded)
     if prepared and prepared.classes:  # Kinetics' data set has no names without its list
         model.dataset_meta.setdefault('classes', prepared.classes)

@@ -6,20 +6,18 @@ missing or ignored. All loading uses this module: ``init_cfg=dict(type='Pretrain
 ``--resume``, tests, predictions, exports and teachers.
 """
 
-import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
-import torch
 from mmengine.hooks import Hook
 from mmengine.logging import print_log
 from mmengine.model import BaseModule, BaseTTAModel, is_model_wrapper
 from mmengine.runner import Runner
-from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
+from torch import nn
 
 from vt.errors import UserError
 from vt.registry import HOOKS
@@ -32,6 +30,7 @@ from .reading import Checkpoint, read
 from .rules import AT_INPUT, Rules, split_computed
 
 Change = tuple[Size, Size]  # size in a file and in the model
+LOADED: WeakSet[nn.Module] = WeakSet()  # parts that have loaded their ``init_cfg`` by this module
 # Advice for a file that does not fit.
 WHOLE = 'give the config that it was trained with'
 PART = (
@@ -121,7 +120,7 @@ def load_weights(
         may_differ: prefixes of names that may be missing, ignored or have another shape, unless ``whole``.
         channels: for each input channel of the model the channel of the file, see
             :func:`vt.checkpoints.channels.adapt_channels`.
-        resizes: resize positions of another grid.
+        resizes: resize positions of another grid; otherwise they are refused, or unless ``whole`` not loaded.
         adapts: with ``whole``, too, adapt convolutions of the image to another number of channels than three.
         owner: whose weights they must be with ``whole``, for messages.
 
@@ -149,15 +148,17 @@ def load_weights(
         adapted = adapt_stem(model, state, channels, exempt) if adapts or not whole else ''
         differing = {key for key in own.keys() & state.keys() if own[key].shape != state[key].shape}
         free = {key for key in differing if key.startswith(rules.free)}
-        for key in free:
+        kept = {key for key in differing - free if not (resizes or whole) and AT_INPUT.search(key)}
+        for key in free | kept:
             del state[key]
-        for key in sorted(differing - free):
+        for key in sorted(differing - free - kept):
             resized[key] = tuple(state[key].shape), tuple(own[key].shape)  # the part resizes it itself, or refuses it
         missing, unexpected = _enter(model, state)
         unexpected, computed = split_computed(model, state, unexpected)
         counters = {key for key in own if key.endswith('num_batches_tracked')}  # missing ones start at 0
         loaded = own.keys() - missing - (counters - state.keys())
-        _require(rules, own, loaded, missing, [*free, *unexpected, *(outside if whole else ())])
+        left = [*free, *unexpected, *(outside if whole else ())]
+        _require(rules, own, loaded, {*missing} - kept, left)
     left = [f'{prefix or ""}{key}' for key in (*free, *unexpected, *computed)] + outside
     notes = [*filter(None, [adapted]), f'format: {source}', *_which(checkpoint, weights)]
     report = Report(name, loaded, resized, missing, left, notes)
@@ -242,56 +243,29 @@ def _which(checkpoint: Checkpoint, weights: str | None) -> list[str]:
     return [f'weights: {first} (others: {others or "none"})'] if others or weights else []
 
 
-def load_init_cfg(part: nn.Module, init_cfg: dict) -> Report:
+def load_init_cfg(part: nn.Module, init_cfg: dict, resizes: bool = True) -> Report:
     """Load the beginning of a training by :func:`load_weights`, from ``init_cfg=dict(type='Pretrained', ...)``."""
     options = {key: value for key, value in init_cfg.items() if key != 'type'}
-    return load_weights(part, whole=False, **options)
+    report = load_weights(part, whole=False, resizes=resizes, **options)
+    LOADED.add(part)
+    return report
 
 
-def check_own_loading(model: nn.Module) -> None:
-    """Check the parts of libraries that load their ``init_cfg`` themselves.
+def load_own_parts(model: nn.Module) -> None:
+    """Load, by :func:`load_weights`, the parts of libraries that have loaded their ``init_cfg`` themselves.
 
-    Each child must be loaded completely or not at all. A child without any tensor in the file, such as PIDNet's third
-    branch, gives a warning.
+    They only warn of tensors that are missing. Positions of another grid stay as the part has resized them.
 
     Raises:
-        UserError: a child was loaded partly, or nothing was loaded.
+        UserError: a file does not fit.
     """
     for part in unwrap(model).modules():
-        if not _loads_itself(part):
-            continue
-        init_cfg: Any = part.init_cfg
-        own, what, checkpoint = part.state_dict(), type(part).__name__, read(init_cfg['checkpoint'])
-        if ignored := [key for key in ('grid', 'channels') if init_cfg.get(key) is not None]:
-            raise UserError(
-                f'init_cfg of {what}: {ignored[0]} has no effect, because it loads its file itself: remove it'
-            )
-        held, prefix = checkpoint.state(init_cfg.get('weights')), _with_dot(init_cfg.get('prefix'))
-        _, state, _ = to_own_names(part, held, prefix)
-        both = sorted(own.keys() & state.keys())  # in one order in all processes, which gather what is sharded
-        loaded = {key for key in both if _is_entered(key, own[key], state[key])}
-        left, _ = split_computed(part, state, sorted(state.keys() - own.keys()))
-        missing, rules = own.keys() - loaded, Rules(part, may_differ=tuple(init_cfg.get('may_differ', ())))
-        level = logging.WARNING if rules.lacking(missing, loaded) else logging.INFO
-        rules.optional += [f'{child}.' for child, _ in part.named_children()]
-        with _refusing(f'{checkpoint.name} does not fit', f'{what} loads it itself: give a file with its names'):
-            _require(rules, own, loaded, missing, left)
-        report = Report(checkpoint.name, loaded, {}, missing, left, [f'loaded by {what} itself'])
-        print_log(str(report), 'current', level)
-
-
-def _loads_itself(part: nn.Module) -> bool:
-    """Return whether a part of a library has a file in ``init_cfg`` and its own ``init_weights``."""
-    init_cfg, own = getattr(part, 'init_cfg', None), getattr(type(part), 'init_weights', None)
-    names_file = isinstance(init_cfg, dict) and init_cfg.get('type') == 'Pretrained'
-    return names_file and own is not BaseModule.init_weights and not type(part).__module__.startswith('vt.')
-
-
-def _is_entered(key: str, own: Tensor, given: Tensor) -> bool:
-    if own.shape != given.shape:
-        return bool(AT_INPUT.search(key))  # positions, resized by the part
-    own = own.full_tensor() if isinstance(own, DTensor) else own
-    return torch.equal(own, given.to(own))
+        init_cfg, own = getattr(part, 'init_cfg', None), getattr(type(part), 'init_weights', None)
+        names_file = isinstance(init_cfg, dict) and init_cfg.get('type') == 'Pretrained'
+        if names_file and own is not BaseModule.init_weights and part not in LOADED:
+            if init_cfg.get('grid'):
+                raise UserError(f'init_cfg of {type(part).__name__}: it resizes positions itself, remove grid')
+            load_init_cfg(part, init_cfg, resizes=False)
 
 
 def unwrap(model: nn.Module) -> nn.Module:
@@ -327,10 +301,6 @@ class WeightsMatchHook(Hook):
     ) -> None:
         self.whole = whole
         self.options: dict[str, Any] = dict(weights=weights, grid=grid, may_differ=may_differ, channels=channels)
-
-    def before_train(self, runner: Runner) -> None:
-        if not (runner.cfg.get('load_from') or runner.cfg.get('resume')):
-            check_own_loading(runner.model)
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         held = Checkpoint(str(runner.cfg.get('load_from') or 'the checkpoint'), checkpoint)

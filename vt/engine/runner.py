@@ -23,6 +23,7 @@ from vt.checkpoints.files import REST, interpreting, replacing, write_atomically
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.plain import make_plain
 from vt.checkpoints.sharded import read_sharded
+from vt.checkpoints.weights import load_own_parts
 from vt.engine.interruption.seeds import seeded_loader
 from vt.engine.interruption.sharded_saving import ShardedSaver, checkpoint_of
 from vt.engine.interruption.work_directory import WRITTEN, WorkDirectory
@@ -153,7 +154,10 @@ class VTRunner(Runner):
 
     def load_or_resume(self) -> None:
         """Load what the config names; with ``fsdp`` shard the model, after weights are loaded, before it resumes."""
-        trains = self.sharding is not None and self.saver is None and isinstance(self.optim_wrapper, BaseOptimWrapper)
+        trains = isinstance(self.optim_wrapper, BaseOptimWrapper)
+        if trains and not (self.iter or self.cfg.get('load_from') or self.cfg.get('resume')):
+            load_own_parts(self.model)
+        trains = trains and self.sharding is not None and self.saver is None
         if not (trains and self.cfg.get('resume')):
             super().load_or_resume()
         if trains and self.sharding:
