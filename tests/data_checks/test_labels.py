@@ -114,16 +114,6 @@ def test_one_class_alone_is_no_training(load, tmp_path):
     assert found == ["one class: has samples of only one class, 'a': nothing is learned"]
 
 
-@pytest.mark.parametrize(('number', 'found'), [(9, ["few samples: has fewer than 10 samples of 'a', 'b'"]), (10, [])])
-def test_classes_of_few_samples_are_named(load, number, found):
-    assert messages(find_gaps(load('train', 'a', 'b', number=number))) == found
-
-
-def test_class_folders_that_are_numbers(load):
-    (found,) = messages(find_gaps(load('val', *map(str, range(11)))))
-    assert found.startswith("order: has numbers as class folders, sorted as strings: label 2 is the folder '10'")
-
-
 @pytest.mark.parametrize(
     ('classes', 'words'),
     [

@@ -35,7 +35,7 @@ CHECKS = {
     'labels': ('label', 'values', 'turned', 'contradiction'),
     'classes': ('classes', 'order'),
     'files left out': ('left out',),
-    'samples of each class': ('one class', 'no samples', 'few samples'),
+    'samples of each class': ('one class', 'no samples'),
     'duplicates': ('duplicate', 'same'),
 }
 

@@ -20,6 +20,8 @@ MOST_FILES = 200_000  # files of a folder that are checked
 # Of cameras, phones and medicine: images that no reader here decodes.
 UNREADABLE = ('.heic', '.heif', '.jxl', '.dng', '.cr2', '.cr3', '.nef', '.arw', '.orf', '.raf', '.rw2', '.dcm')
 READABLE = {*Image.registered_extensions(), *EXTENSIONS}  # suffixes in lower case
+OTHER, SECOND, UNLISTED = 'hidden, or no image or video', 'another mask of an image', 'not in the list or the indices'
+EXPECTED = (OTHER, SECOND, UNLISTED)  # reasons that are no problem
 SUFFIXES = dict(img_path='img_suffix', seg_map_path='seg_map_suffix')  # MMSegmentation's argument for each folder
 
 
@@ -27,10 +29,8 @@ SUFFIXES = dict(img_path='img_suffix', seg_map_path='seg_map_suffix')  # MMSegme
 class Reason:
     """Reason why files are not used."""
 
-    text: str  # continues "1 file: "
     first: str  # one of the files
     number: int = 0  # number of files
-    silent: bool = False  # whether this is expected, as for a list of labels beside the images
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Coverage:
 
     folder: str
     used: int = 0  # number of files that are samples, or masks of samples
-    left_out: dict[str, Reason] = field(default_factory=dict)  # why other files are not used, by the texts
+    left_out: dict[str, Reason] = field(default_factory=dict)  # why other files are not used
 
 
 def look_at_coverage(dataset: BaseDataset) -> list[Coverage]:
@@ -65,23 +65,20 @@ def look_at_coverage(dataset: BaseDataset) -> list[Coverage]:
             if own in paths:
                 coverage.used += 1
             elif not any(own in others for others in used.values()):  # images and masks may be in one folder
-                text, silent = _why_not(key, path, folder, images, bases, dataset)
-                reason = coverage.left_out.setdefault(text, Reason(text, path, silent=silent))
-                reason.number += 1
+                reason = _why_not(key, path, folder, images, bases, dataset)
+                coverage.left_out.setdefault(reason, Reason(path)).number += 1
         found.append(coverage)
     return found
 
 
 def problems_of(coverages: Iterable[Coverage]) -> list[Problem]:
-    """Return a problem for each reason that is not silent."""
-    problems = []
-    for coverage in coverages:
-        for reason in coverage.left_out.values():
-            if not reason.silent:
-                noun = 'file is' if reason.number == 1 else 'files are'
-                message = f'{reason.number:,} {noun} not used, such as {reason.first}: {reason.text}'
-                problems.append(Problem('left out', coverage.folder, message))
-    return problems
+    """Return a problem for each reason that is not :data:`EXPECTED`."""
+    found = [(coverage.folder, *item) for coverage in coverages for item in coverage.left_out.items()]
+    return [
+        Problem('left out', folder, f'has unused files ({reason.number:,}), such as {reason.first}: {text}')
+        for folder, text, reason in found
+        if text not in EXPECTED
+    ]
 
 
 def _base(path: str, folder: str, dataset: BaseDataset, key: str) -> str:
@@ -90,35 +87,30 @@ def _base(path: str, folder: str, dataset: BaseDataset, key: str) -> str:
     return name.removesuffix(suffix) if suffix else os.path.splitext(name)[0]
 
 
-def _why_not(key: str, path: str, folder: str, images: str, bases: set[str], dataset: BaseDataset) -> tuple[str, bool]:
-    """Return why a file is not used, and whether that is expected; ``bases`` are the names of images that are used."""
+def _why_not(key: str, path: str, folder: str, images: str, bases: set[str], dataset: BaseDataset) -> str:
+    """Return why a file is not used; ``bases`` are the names of images that are used."""
     name, suffix = os.path.relpath(path, folder), Path(path).suffix.lower()
-    if any(part.startswith('.') for part in Path(name).parts):
-        return 'hidden, since its name starts with a dot', True
-    if suffix in UNREADABLE:
-        return f'{suffix.upper()[1:]} is not read here: convert such files to JPEG or PNG', False
-    if suffix not in READABLE:
-        return f'not an image or video, by the suffix {Path(path).suffix or "(none)"}', True
+    if suffix in UNREADABLE and not os.path.basename(path).startswith('.'):
+        return f'{suffix.upper()[1:]} is not read here: convert such files to JPEG or PNG'
+    if suffix not in READABLE or any(part.startswith('.') for part in Path(name).parts):
+        return OTHER
     is_mask, wanted = key == 'seg_map_path', getattr(dataset, SUFFIXES[key], '')
     if not name.endswith(wanted):  # MMSegmentation's suffixes are case-sensitive
         # An image may have several masks, as in Cityscapes, whose names start with that of the image.
         if is_mask and any(name[: mark.start()] in bases for mark in re.finditer('[._-]', name)):
-            return 'another mask of the same image', True
-        advice = "rename or convert such files to one suffix, or use type='vt.ImagesAndMasks', which reads any suffix"
-        return f'its name does not end in {SUFFIXES[key]}={wanted!r}: {advice}', False
+            return SECOND
+        return (
+            f"its name does not end in {SUFFIXES[key]}={wanted!r}: rename such files, or use type='vt.ImagesAndMasks'"
+        )
     extensions = getattr(dataset, 'extensions', None)
     if is_mask:
         wide = extensions or ()
         image = os.path.join(images, _base(path, folder, dataset, key))
         suffixes = [dataset.img_suffix] if dataset.img_suffix else [*wide, *map(str.upper, wide)]
-        if any(os.path.exists(image + suffix) for suffix in suffixes):
-            return 'the mask of an image that is not in the list', True
-        return 'a mask without an image', False
+        return UNLISTED if any(os.path.exists(image + suffix) for suffix in suffixes) else 'a mask without an image'
     if dataset.ann_file or extensions is None:
-        return 'not in the list ann_file', True
+        return UNLISTED
     if suffix not in extensions:
         wider = ', '.join(repr(known) for known in sorted({*extensions, suffix}))
-        return f'the suffix {suffix} is not in the extensions of the data set: set extensions=[{wider}]', False
-    if os.sep in name or hasattr(dataset, 'img_suffix'):
-        return 'not among the indices', True
-    return 'not in a class folder: move it into one', False
+        return f'the suffix {suffix} is not in the extensions of the data set: set extensions=[{wider}]'
+    return UNLISTED if os.sep in name or hasattr(dataset, 'img_suffix') else 'not in a class folder: move it into one'

@@ -38,7 +38,7 @@ from .samples import Problem, Sample, SampleReader
 MOST_LISTED = 20_000  # files of a list that are looked up before a run
 MOST_SAMPLES = 256  # samples of a split that are read before a run
 # Kinds of problems that only warn.
-WARNINGS = ('left out', 'no samples', 'few samples', 'order', 'duplicate', 'turned', 'frames', 'depth', 'same')
+WARNINGS = ('left out', 'no samples', 'order', 'duplicate', 'turned', 'frames', 'depth', 'same')
 
 
 @dataclass
@@ -47,7 +47,6 @@ class Source:
 
     split: str  # 'train', 'val' or 'test'
     name: str  # its type
-    settings: dict  # its config
     dataset: BaseDataset | None = None  # None for a type that is not OpenMMLab's
     reader: SampleReader | None = None
     samples: list[Sample] = field(default_factory=list)  # samples that were read
@@ -195,15 +194,9 @@ def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> I
 def find_same(cfg: Config, splits: tuple[str, ...]) -> list[tuple[str, Problem]]:
     """Return split and problem for each split that has a data set of the training data, by the same config."""
     parts = {split: leaves((cfg.get(f'{split}_dataloader') or {}).get('dataset') or None) for split in splits}
-    training = parts.pop('train', [])
-    return [
-        (
-            split,
-            Problem('same', f'{split}_dataloader', f'has a data set of train: the scores of {split} have no meaning'),
-        )
-        for split, own in parts.items()
-        if any(part in training for part in own)
-    ]
+    training, message = parts.pop('train', []), 'has a data set of train: its scores have no meaning'
+    same = [split for split, own in parts.items() if any(part in training for part in own)]
+    return [(split, Problem('same', f'{split}_dataloader', message)) for split in same]
 
 
 def _make_source(
@@ -211,7 +204,7 @@ def _make_source(
 ) -> Source:
     built_by = cfg['type'] if callable(cfg['type']) else registry.get(cfg['type'])
     if not (isinstance(built_by, type) and issubclass(built_by, BaseDataset)):
-        return Source(split, str(cfg['type']), cfg)
+        return Source(split, str(cfg['type']))
     names, takes_any = accepted_arguments(built_by)
     pipeline = cfg.get('pipeline', [])
     root = cfg.get('data_root')
@@ -225,7 +218,7 @@ def _make_source(
     classes = dataset.metainfo.get('classes')
     number, ignored = num_classes if classes is None else len(classes), getattr(dataset, 'ignore_index', 255)
     reader = SampleReader(built_by.__name__, number, ignored, *steps, whole, channels)
-    return Source(split, built_by.__name__, cfg, dataset, reader)
+    return Source(split, built_by.__name__, dataset, reader)
 
 
 def _build_step(pipeline: Any, name: str) -> BaseTransform | None:

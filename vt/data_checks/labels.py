@@ -21,8 +21,6 @@ from vt.untrusted_text import composed, folded
 from .masks import Masks, find_mask_gaps, merge_masks
 from .samples import Problem
 
-FEW = 10  # a class with fewer training samples gives a warning
-
 
 @dataclass
 class SplitLabels:
@@ -83,45 +81,34 @@ def find_label_problems(splits: Sequence[SplitLabels]) -> list[tuple[str, Proble
 def compare_classes(splits: Sequence[SplitLabels]) -> Iterator[tuple[str, Problem]]:
     """Yield split and problem for labels whose meaning differs from the config or from the first split."""
     for own in splits:
-        for problem in _compare_with_config(own):
-            yield own.split, problem
+        for message in _compare_with_config(own):
+            yield own.split, Problem('classes', own.source, message)
+    first = splits[0] if splits else None
     for other in splits[1:]:
-        if splits[0].names and other.names and [*map(composed, splits[0].names)] != [*map(composed, other.names)]:
-            yield other.split, Problem('classes', other.source, _difference(splits[0], other))
-        if bool(splits[0].names) != bool(other.names) and splits[0].counts and other.counts:
-            named, numbered = (splits[0], other) if splits[0].names else (other, splits[0])
-            message = (
-                f'has labels without names, but {named.split} has {list_names(named.names)}, numbered in this order'
-            )
+        if first.names and other.names and [*map(composed, first.names)] != [*map(composed, other.names)]:
+            yield other.split, Problem('classes', other.source, _difference(first, other))
+        if bool(first.names) != bool(other.names) and first.counts and other.counts:
+            named, numbered = (first, other) if first.names else (other, first)
+            message = f'has labels without names, but {named.split} has {list_names(named.names)}, in this order'
             advice = f'if these are the same, set classes of {numbered.split}_dataloader.dataset to them'
             yield numbered.split, Problem('order', numbered.source, f'{message}: {advice}')
 
 
 def find_gaps(own: SplitLabels) -> Iterator[Problem]:
-    """Yield problems about classes with few or no samples, and about folders that are not in numerical order.
-
-    A single class in the training data is an error (kind ``'one class'``), the others are warnings.
-    """
+    """Yield a problem about classes without samples; a single class in the training data is an error."""
     if own.masks:
         yield from find_mask_gaps(own.split, own.masks)
         return
     names = own.names or tuple(map(str, range(max(own.counts, default=-1) + 1)))
-    if not own.counts or len(names) < 2:
-        return
-    present = [name for label, name in enumerate(names) if own.counts[label]]
     absent = [name for label, name in enumerate(names) if not own.counts[label]]
-    few = [name for label, name in enumerate(names) if 0 < own.counts[label] < FEW]
-    if own.split == 'train' and len(present) == 1:
-        yield Problem('one class', own.source, f'has samples of only one class, {present[0]!r}: nothing is learned')
-    elif absent:
+    if not own.counts or len(names) < 2 or not absent:
+        return
+    if own.split == 'train' and len(absent) == len(names) - 1:
+        (present,) = {*names} - {*absent}
+        yield Problem('one class', own.source, f'has samples of only one class, {present!r}: nothing is learned')
+    else:
         effect = 'it is not learned' if own.split == 'train' else 'its score has no meaning'
         yield Problem('no samples', own.source, f'has no sample of {list_names(absent)}: {effect}')
-    if own.split == 'train' and few:
-        yield Problem('few samples', own.source, f'has fewer than {FEW} samples of {list_names(few)}')
-    if own.folders and all(name.isdecimal() for name in names) and [*names] != sorted(names, key=int):
-        label = next(label for label, name in enumerate(names) if label != int(name))
-        message = f'has numbers as class folders, sorted as strings: label {label} is the folder {names[label]!r}'
-        yield Problem('order', own.source, f'{message}; use leading zeros so that labels and names agree')
 
 
 def tabulate_classes(splits: Sequence[SplitLabels]) -> list[dict[str, str]]:
@@ -144,30 +131,28 @@ def _names_in_file(path: Any) -> tuple[str, ...] | None:
     return tuple(map(str, classes)) if isinstance(classes, list) else None
 
 
-def _compare_with_config(own: SplitLabels) -> Iterator[Problem]:
+def _compare_with_config(own: SplitLabels) -> Iterator[str]:
     """Yield differences between the class names in the data and in the config."""
     hidden = [name for name in own.found or () if own.folders and name.startswith('.')]
     if hidden:
-        yield Problem('classes', own.source, f'has the hidden folder {hidden[0]}, which would be a class: remove it')
+        yield f'has the hidden folder {hidden[0]}, which would be a class: remove it'
     if own.found is None or own.names is None:
         return
     settings = f'{own.split}_dataloader.dataset'
     if len(own.found) != len(own.names):
-        message = f'has {len(own.found)} classes ({list_names(own.found)}), but {settings} has {len(own.names)}'
-        yield Problem('classes', own.source, f'{message}: set as many, or remove classes')
+        found = f'has {len(own.found)} classes ({list_names(own.found)})'
+        yield f'{found}, but {settings} has {len(own.names)}: set as many, or remove classes'
     elif (label := first_difference(own.found, own.names)) is not None:
         what = 'the folders in alphabetical order' if own.folders else 'the file'
         message = f'has {own.found[label]!r} as label {label}, but {settings} has {own.names[label]!r}'
-        yield Problem('classes', own.source, f'{message}: give classes the order of {what}, or remove classes')
+        yield f'{message}: give classes the order of {what}, or remove classes'
 
 
 def _difference(first: SplitLabels, other: SplitLabels) -> str:
     """Describe how the classes of a split differ from those of the first one, and what to do."""
     names, others = first.names or (), other.names or ()
-    missing = [name for name in names if name not in others]
-    extra = [name for name in others if name not in names]
-    folders = first.folders and other.folders
-    what = 'class folder' if folders else 'class'
+    missing, extra = ([name for name in one if name not in two] for one, two in ((names, others), (others, names)))
+    what = 'class folder' if first.folders and other.folders else 'class'
     alike = {_letters(name): name for name in missing}
     for name in extra:
         if right := alike.get(_letters(name)):
@@ -177,12 +162,11 @@ def _difference(first: SplitLabels, other: SplitLabels) -> str:
             message = f'has the {what} {shown}, but {first.split} has {wanted}{how}, so the meaning of labels differs'
             return f'{message}: rename {shown} to {wanted}'
     if extra:
-        repair = 'remove it, or create an empty folder of that name there' if folders else 'give both the same classes'
-        return f'has the {what} {list_names(extra)}, which {first.split} ({first.source}) does not have: {repair}'
+        advice = 'remove it, or give both the same, if need be an empty folder'
+        return f'has the {what} {list_names(extra)}, which {first.split} ({first.source}) does not have: {advice}'
     if missing:
-        repair = f'create an empty folder {Path(other.source, missing[0])}' if folders else 'give both the same classes'
         message = f'does not have the {what} {list_names(missing)} of {first.split}, so the meaning of labels differs'
-        return f'{message}: {repair}'
+        return f'{message}: create an empty folder {Path(other.source, missing[0])}' if what != 'class' else message
     label = next(label for label, (ours, theirs) in enumerate(zip(names, others)) if ours != theirs)
     message = f'has {others[label]!r} as label {label}, but {first.split} has {names[label]!r}'
     return f'{message}: give both the same order of classes'

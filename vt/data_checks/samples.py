@@ -96,10 +96,10 @@ class SampleReader:
                 sample.problems += self._look(look, step, path, info, sample)
         return sample
 
-    def find_labels_outside(self, path: str, labels: Iterable[int]) -> Iterator[Problem]:
-        """Yield a problem for each label of a file that is outside the classes and not ignored."""
+    def find_labels_outside(self, path: str, labels: Iterable[int], ignored: int | None = None) -> Iterator[Problem]:
+        """Yield a problem for each label of a file that is outside the classes and not ``ignored``."""
         for label in labels:
-            if self.num_classes is not None and not (0 <= label < self.num_classes or label == self.ignore_index):
+            if self.num_classes is not None and not (0 <= label < self.num_classes or label == ignored):
                 message = f'has the label {label}, outside the {self.num_classes} classes of {self.name}'
                 yield Problem('label', path, f'{message} (0 to {self.num_classes - 1})')
 
@@ -131,10 +131,7 @@ class SampleReader:
             if getattr(step, 'color_type', 'color') in ('color', 'grayscale'):  # others do not rotate images
                 sample.orientation = orientation
             if sample.mode not in GOOD_MODES and getattr(step, 'imdecode_backend', 'cv2') != 'cv2':
-                yield (
-                    'mode',
-                    f"has mode {sample.mode}, which Pillow does not scale: use imdecode_backend='cv2'",
-                )
+                yield 'mode', f"has mode {sample.mode}, which Pillow does not scale: use imdecode_backend='cv2'"
                 return
             yield from _look_at_pixels(file, sample.mode, kind)
         image = step(dict(img_path=path))['img']
@@ -171,7 +168,8 @@ class SampleReader:
             yield 'size', f'has {own} pixels, but its image {sample.path} has {image}{why}'
         elif sample.orientation > 1:  # if the rotation changes the size, equal sizes show that the mask is rotated
             sample.turned = labels.shape[0] == labels.shape[1] or sample.orientation in MIRRORED
-        for problem in islice(self.find_labels_outside(path, np.flatnonzero(sample.counts).tolist()), 1):
+        present = np.flatnonzero(sample.counts).tolist()
+        for problem in islice(self.find_labels_outside(path, present, self.ignore_index), 1):
             yield problem.kind, problem.message
 
 

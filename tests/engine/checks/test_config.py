@@ -69,7 +69,6 @@ def test_configs_of_the_libraries_are_accepted(package, scope):
 @pytest.mark.parametrize(
     ('config', 'changes', 'message'),
     [
-        (DIGITS, {'model.backbone.dpeth': 18}, r"model.backbone: VTResNet has no argument 'dpeth'; did you mean depth"),
         (DIGITS, {'model.backbone.stem_chanels': 8}, 'did you mean stem_channels'),  # an argument of its base
         (DIGITS, {'model.backbone.relation.num_head': 2}, "model.backbone.relation: .* has no argument 'num_head'"),
         (
@@ -89,7 +88,6 @@ def test_configs_of_the_libraries_are_accepted(package, scope):
         (DIGITS, {'train_dataloader.dataset.type': 3}, 'train_dataloader.dataset.type=3 must be the name of a type'),
         (DIGITS, {'default_hooks.sampler_seed.type': None}, 'default_hooks.sampler_seed.type=None must be the name of'),
         (DIGITS, {'model.backbone.relation': dict(type=None)}, 'relation.type=None must be the name of a type'),
-        (DIGITS, {'train_cfg.max_epoch': 3}, r"train_cfg: it has no argument 'max_epoch'; did you mean max_epochs"),
         (DIGITS, {'val_evaluator.topk_': 3}, "val_evaluator: Accuracy has no argument 'topk_'"),
         (
             DIGITS,
@@ -103,7 +101,6 @@ def test_configs_of_the_libraries_are_accepted(package, scope):
             {'env_cfg.cudnn_benchmrk': True},
             "env_cfg: it has no argument 'cudnn_benchmrk'; did you mean cudnn_ben",
         ),
-        (DIGITS, {'default_hooks.checkpoint.interval': 'two'}, "checkpoint.interval='two' must be of type int"),
         (DIGITS, {'optim_wrapper.clip_grad': 1.0}, 'optim_wrapper.clip_grad=1.0 must be a dict of settings, or None'),
         (DIGITS, {'optim_wrapper.clip_gradd': None}, "optim_wrapper: .* no .* 'clip_gradd'; did you mean clip_grad"),
         (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vt.engine.checks.variables import check_unread, check_variables, own_words
+from vt.engine.checks.variables import check_variables, own_words
 from vt.errors import UserError
 
 READABLE = ('model', 'train_dataloader', 'val_dataloader')
@@ -71,7 +71,7 @@ def test_a_grandchild_may_use_what_its_base_has_set(tmp_path):
 
 
 def test_options(tmp_path):
-    check(tmp_path, '', ['train_dataloader.batch_size', 'other', 'model.depth'])
+    check(tmp_path, '', ['train_dataloader.batch_size', 'model.depth'])
     with pytest.raises(UserError, match='size has no effect, because train_dataloader of the config'):
         check(tmp_path, '', ['train_pipeline.0.size'])
 
@@ -107,14 +107,14 @@ def test_names_that_nothing_reads(tmp_path, text, advice):
     path = tmp_path / 'child.py'
     path.write_text(f"_base_ = 'base.py'\n{text}\n")
     with pytest.raises(UserError, match=advice):
-        check_unread(path, readable)
+        check_variables(path, readable)
     path.write_text(f"_base_ = 'base.py'\n{text}\nload_from = str({text.split(' ')[0]})\n")  # something reads it
-    check_unread(path, readable)
+    check_variables(path, readable)
 
 
 def test_a_saved_config_has_all_variables(tmp_path):
     (tmp_path / 'saved.py').write_text('num_classes = 3\noptimizer = dict()\ntest_pipeline = []\nmine = 3\n')
-    check_unread(tmp_path / 'saved.py', ['model', 'tta_pipeline'], ['mine', 'model.depth'])
+    check_variables(tmp_path / 'saved.py', ['model', 'tta_pipeline'], ['mine', 'model.depth'])
     for option, words in (('num_classes', 'did you mean model.head.num_classes'), ('other', "no setting 'other'")):
         with pytest.raises(UserError, match=words):
-            check_unread(tmp_path / 'saved.py', ['model'], [option])
+            check_variables(tmp_path / 'saved.py', ['model'], [option])

@@ -30,7 +30,7 @@ from vt.engine.processes.sharding import ShardSettings
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
 
-from .variables import check_unread, check_variables
+from .variables import check_variables
 
 # Keys of a config that are read, besides the arguments of mmengine's runner.
 OTHER_KEYS = (
@@ -97,8 +97,7 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
     options = list(options)
     readable = [*accepted_arguments(Runner)[0], *OTHER_KEYS]
     if cfg.filename:
-        check_variables(cfg.filename, {*readable} - {*_ingredients(cfg)}, options)
-        check_unread(cfg.filename, readable, options)
+        check_variables(cfg.filename, readable, options, _ingredients(cfg))
     scope = cfg.get('default_scope') or 'mmpretrain'
     _check_values(Runner, cfg.to_dict(), '')
     for key, part in cfg.to_dict().items():

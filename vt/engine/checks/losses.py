@@ -88,11 +88,10 @@ class FiniteLossHook(Hook):
                 f'No checkpoint is written until it is finite. Batch: {", ".join(files) or "samples without names"}'
             )
             return
-        begin, more = iteration - self.patience + 1, len(self._first_files) - NAMED_FILES
-        span = f'at iteration {iteration}' if self.patience == 1 else f'in iterations {begin} to {iteration}'
-        first = ', '.join(self._first_files[:NAMED_FILES]) + (f' and {more} more, see the log' if more > 0 else '')
+        first, begin = ', '.join(self._first_files[:NAMED_FILES]), iteration - self.patience + 1
         raise NotFiniteError(
-            f'the loss was {values} {span}; the last good checkpoint is {_last_checkpoint(runner)}. '
+            f'the loss was {values} in iterations {begin} to {iteration}; '
+            f'the last good checkpoint is {_last_checkpoint(runner)}. '
             'Lower optim_wrapper.optimizer.lr, clip gradients (optim_wrapper.clip_grad.max_norm=1.0), or check the '
             f'first such batch: {first or "its samples have no names"}'
         )

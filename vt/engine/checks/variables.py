@@ -45,24 +45,28 @@ class ConfigFile:
     used: dict[str, set[str]] = field(default_factory=dict)  # for each variable it reads, those that it sets with it
 
 
-def check_variables(path: str | Path, readable: Iterable[str], options: Iterable[str] = ()) -> None:
+def check_variables(
+    path: str | Path, readable: Iterable[str], options: Iterable[str] = (), contained: Iterable[str] = ()
+) -> None:
     """Check that all variables of a config have an effect.
 
     Args:
         path: path of the config.
         readable: keys that a run reads, such as ``train_dataloader``; other variables only serve to set these.
         options: keys of ``--cfg-options``.
+        contained: readable keys that other settings already contain.
 
     Raises:
-        UserError: a variable is set that only a base has used; the message names what to set instead.
+        UserError: a variable is set that only a base has used, and the message names what to set instead; a name is
+            usual elsewhere or similar to a setting; or an option begins with a name that the config does not have.
     """
-    files = list(_chain(Path(path), set()))  # a file, then the files it inherits
-    readable = set(readable)
+    files, readable = list(_chain(Path(path), set())), {*readable}  # a file, then the files it inherits
+    read = readable - {*contained}
     for index, file in enumerate(files):
         bases = files[index + 1 :]
         if '.mim' in file.path.parts:  # configs of an installed library
             continue
-        for name in sorted(file.assigned.keys() - readable):
+        for name in sorted(file.assigned.keys() - read):
             is_used = any(later.used.get(name, set()) - {name} for later in files[: index + 1])
             is_new = all(base.assigned.get(name) != file.assigned[name] for base in bases)
             inherited = [reader for reader in _readers(name, bases) if not _is_replaced(reader, files[: index + 1])]
@@ -70,27 +74,8 @@ def check_variables(path: str | Path, readable: Iterable[str], options: Iterable
                 readers = ', '.join(inherited[:3])
                 text = f'{file.path}: setting {name} has no effect, because {readers} of a base already used it'
                 raise UserError(f'{text}: set {readers} with {name} again, too')
-    for option in options:
-        name = option.partition('.')[0]
-        readers = ', '.join(_readers(name, files)[:3])
-        if name not in readable and name != 'data_root' and readers:
-            text = f'--cfg-options {option} has no effect, because {readers} of the config already used {name}'
-            raise UserError(f'{text}: set a key of {readers} instead')
-
-
-def check_unread(path: str | Path, readable: Iterable[str], options: Iterable[str] = ()) -> None:
-    """Check top-level names that neither a run nor an expression of the config reads.
-
-    Args:
-        path, readable, options: as of :func:`check_variables`.
-
-    Raises:
-        UserError: the config sets a name that is usual elsewhere or similar to a setting; or an option begins with a
-            name that the config does not have, so that nothing reads it.
-    """
-    readable, files = {*readable}, list(_chain(Path(path), set()))
     used = {name for file in files for name in file.used}
-    own = files and '.mim' not in files[0].path.parts  # not a config of an installed library
+    own = files and '.mim' not in files[0].path.parts
     for name in files[0].assigned.keys() - readable - used if own else ():
         near = difflib.get_close_matches(name, readable, n=1, cutoff=0.85)
         is_elsewhere = name in ELSEWHERE and files[0].bases  # a config that a run saved has all variables, and no base
@@ -99,12 +84,14 @@ def check_unread(path: str | Path, readable: Iterable[str], options: Iterable[st
     known = readable.union(*(file.assigned for file in files))
     for option in options:
         name = option.partition('.')[0]
+        readers = ', '.join(_readers(name, files)[:3])
+        if name not in read and name != 'data_root' and readers:
+            text = f'--cfg-options {option} has no effect, because {readers} of the config already used {name}'
+            raise UserError(f'{text}: set a key of {readers} instead')
         if name not in known or name in ELSEWHERE:
-            near = difflib.get_close_matches(name, readable, n=1)
-            advice = ELSEWHERE.get(name) or (near and near[0])
-            raise UserError(
-                f"--cfg-options: there is no setting '{name}'" + (f'; did you mean {advice}?' if advice else '')
-            )
+            near = ELSEWHERE.get(name) or ' or '.join(difflib.get_close_matches(name, readable, n=1))
+            hint = f'; did you mean {near}?' if near else ''
+            raise UserError(f"--cfg-options: there is no setting '{name}'{hint}")
 
 
 def own_words(path: str | Path, words: Iterable[str]) -> set[str]:
