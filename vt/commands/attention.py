@@ -12,14 +12,7 @@ from torch.utils.data import Dataset
 
 from vt.analysis.attention.heat_maps import HeatMapper, check_method
 from vt.analysis.attention.token_attention import measure_tokenizers, print_tokenizers
-from vt.analysis.attention.token_figure import (
-    draw_attention,
-    draw_over_time,
-    has_pooling_attention,
-    look,
-    look_over_time,
-    name_part,
-)
+from vt.analysis.attention.token_figure import draw_attention, draw_over_time, look, name_part
 from vt.analysis.figures import save_figure
 from vt.apis import get_model
 from vt.apis.model_zoo import require_weights
@@ -48,9 +41,9 @@ def report_tokens(args: argparse.Namespace) -> None:
 def show_tokens(args: argparse.Namespace) -> None:
     """Draw the attention of the tokens of one tokenizer, or of MViT's class token, on given images or test images."""
     model, out, samples, titles = prepare_images(args, 'tokens.png')
-    pools, part, is_bgr = has_pooling_attention(model), name_part(model, args.module), reads_bgr(model.cfg)
-    look_at, draw = (look_over_time, draw_over_time) if pools else (look, draw_attention)
-    images, attention = zip(*(look_at(model, part, sample, is_bgr) for sample in samples))
+    part, is_bgr = name_part(model, args.module), reads_bgr(model.cfg)
+    images, attention = zip(*(look(model, part, sample, is_bgr) for sample in samples))
+    draw = draw_over_time if images[0].ndim == 4 else draw_attention
     write(draw(images, attention, titles), out)
 
 

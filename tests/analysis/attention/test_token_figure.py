@@ -5,7 +5,7 @@ import torch
 from mmpretrain.registry import MODELS
 from mmpretrain.structures import DataSample
 
-from vt.analysis.attention.token_figure import draw_over_time, look_over_time, name_part
+from vt.analysis.attention.token_figure import draw_over_time, look, name_part
 from vt.errors import UserError
 
 
@@ -30,7 +30,7 @@ def test_a_map_is_what_the_class_token_takes_of_each_place_and_time():
     assert name == 'backbone.stages.1.blocks.0.attention.part'
     part, calls = model.get_submodule(name), []
     hook = part.register_forward_hook(lambda _, inputs, output: calls.append(inputs))
-    frames, seen = look_over_time(model, name, sample, is_bgr=False)
+    frames, seen = look(model, name, sample, is_bgr=False)
     hook.remove()
     torch.testing.assert_close(frames, sample['inputs'].transpose(0, 1).float() / 255)
     (x, size), *_ = calls
@@ -42,13 +42,13 @@ def test_a_map_is_what_the_class_token_takes_of_each_place_and_time():
 
 def test_without_a_class_token_it_is_the_mean_of_all_that_look():
     model = build(class_tokens=0, num_frames=4)
-    _, seen = look_over_time(model, name_part(model, 0), make_sample(4, 32, 32), is_bgr=True)
+    _, seen = look(model, name_part(model, 0), make_sample(4, 32, 32), is_bgr=True)
     torch.testing.assert_close(seen.sum(), torch.tensor(1.0))
 
 
 def test_an_image_is_one_frame():
     model = build()
-    frames, seen = look_over_time(model, name_part(model, 0), make_sample(32, 32), is_bgr=True)
+    frames, seen = look(model, name_part(model, 0), make_sample(32, 32), is_bgr=True)
     assert (frames.shape, seen.shape) == ((1, 3, 32, 32), (1, 2, 2))
 
 

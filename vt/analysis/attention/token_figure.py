@@ -3,6 +3,7 @@
 Letters: L tokens, H and W size of a map, T frames, T' time steps of a map.
 """
 
+import math
 from collections.abc import Sequence
 from textwrap import fill
 
@@ -22,18 +23,13 @@ CELL = 1.25  # inches
 LINE = 16  # characters beside a cell
 
 
-def has_pooling_attention(model: nn.Module) -> bool:
-    """Whether figures of a model show the attention of its class token, instead of tokenizers."""
-    return any(isinstance(part, PoolingAttention) for part in model.modules())
-
-
 def name_part(model: nn.Module, index: int) -> str:
-    """Return the name of a tokenizer or pooling attention by its index in the network; -1 is the last.
+    """Return the name of a tokenizer, or of a pooling attention of MViT, by its index in the network; -1 is the last.
 
     Raises:
         UserError: the index does not exist.
     """
-    pools = has_pooling_attention(model)
+    pools = any(isinstance(part, PoolingAttention) for part in model.modules())
     kind, plural = (PoolingAttention, 'pooling attentions') if pools else (AttentionTokenizer, 'attention tokenizers')
     names = [name for name, part in model.named_modules() if isinstance(part, kind)]
     if not -len(names) <= index < len(names):
@@ -42,16 +38,28 @@ def name_part(model: nn.Module, index: int) -> str:
 
 
 @torch.no_grad()
-def look(model: nn.Module, tokenizer: str, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
-    """Compute the arguments of :func:`draw_attention` for one sample of a test set.
+def look(model: nn.Module, name: str, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
+    """Compute the images and the maps of a part for a figure of one sample of a test set; of several clips, the first.
 
     Returns:
-        The padded image, ``(3, height, width)``, and the maps of the tokenizer, ``(heads, L, H, W)``.
+        Of a tokenizer for :func:`draw_attention`: the padded image, ``(3, height, width)``, and maps, ``(heads, L, H,
+        W)``. Of a pooling attention for :func:`draw_over_time`: the frames, ``(T, 3, height, width)``, one for an
+        image, and the attention weights of the class token over the pooled grid, ``(T', H, W)``, averaged over heads,
+        and over all tokens if there is no class token.
     """
-    image, inputs = seen_by(model, sample, is_bgr)
+    part = model.get_submodule(name)
+    pools = isinstance(part, PoolingAttention)
+    images, inputs = (frames_of if pools else seen_by)(model, sample, is_bgr)
     with record_attention(model) as records:
         model(inputs, mode='tensor')
-    return image, records[tokenizer].attention[0].cpu()
+    maps = records[name].attention[0].cpu()
+    if pools:
+        grid = part.key_size(records[name].size)
+        num_class_tokens = maps.shape[-1] - math.prod(grid)
+        rows = maps[:, :1] if num_class_tokens else maps  # heads, queries, keys
+        maps = rows.mean(dim=(0, 1))[num_class_tokens:].unflatten(0, grid)
+        maps = maps[None] if maps.ndim == 2 else maps
+    return images, maps
 
 
 def draw_attention(
@@ -97,25 +105,6 @@ def glow(image: Tensor, maps: Tensor) -> np.ndarray:
     """
     maps = interpolate(maps[None], image.shape[1:], mode='bilinear')[0]  # L, height, width
     return lay_over(image, _stretch(maps, dim=(-2, -1)))
-
-
-@torch.no_grad()
-def look_over_time(model: nn.Module, attention: str, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
-    """Compute the arguments of :func:`draw_over_time` for one sample of a test set; of several clips, the first.
-
-    Returns:
-        The frames, ``(T, 3, height, width)``, one for an image; and the attention weights of the class token over the
-        pooled grid, ``(T', H, W)``, averaged over heads, and over all tokens if there is no class token.
-    """
-    frames, inputs = frames_of(model, sample, is_bgr)
-    with record_attention(model) as records:
-        model(inputs, mode='tensor')
-    grid = model.get_submodule(attention).key_size(records[attention].size)
-    maps = records[attention].attention[0].mean(dim=0).cpu()  # queries, keys
-    num_class_tokens = maps.shape[1] - torch.Size(grid).numel()
-    rows = maps[:1] if num_class_tokens else maps
-    seen = rows.mean(dim=0)[num_class_tokens:].unflatten(0, grid)
-    return frames, seen[None] if seen.ndim == 2 else seen
 
 
 def frames_of(model: nn.Module, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
