@@ -5,8 +5,6 @@ import shutil
 import socket
 import struct
 import time
-import urllib.error
-import urllib.request
 import zlib
 
 import pytest
@@ -63,15 +61,6 @@ class Page:
         script = 'return [...document.querySelectorAll(arguments[0])].map(r => [...r.children].map(c => c.textContent))'
         rows = self.driver.execute_script(script, f'[data-view={name}] tbody tr')
         return [[float(cell) for cell in row] for row in rows]
-
-    def status_of(self, path, host=None):
-        """The status of an answer to ``GET path``."""
-        request = urllib.request.Request(f'{self.address}{path}', headers={'Host': host} if host else {})
-        try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
-                return answer.status
-        except urllib.error.HTTPError as error:
-            return error.code
 
 
 @contextlib.contextmanager

@@ -90,14 +90,14 @@ class HeatMapper:
         def score(output: Tensor) -> Tensor:
             return (output[target] * (mask if mask.ndim and mask.any() else 1)).sum()
 
-        reshapes = {name: _reshape_of(self.model.get_submodule(name), x, sizes) for name, x in outputs.items()}
-        found = {name: reshape for name, reshape in reshapes.items() if reshape}
+        parts = dict(self.model.named_modules())
+        found = {name: make for name, x in outputs.items() if (make := _reshape_of(parts[name], x, sizes))}
         self.layer = self.chosen or _last_layer(outputs, found, score(output))
         if self.layer not in found:
             known = ', '.join([*found][-3:])
             raise UserError(f'the layer {self.layer} gives no map and no tokens of a grid; such are {known}')
-        layer, method = self.model.get_submodule(self.layer), getattr(self.library, METHODS[self.method])
-        with method(self.model, [layer], reshape_transform=found[self.layer]) as make:
+        method = getattr(self.library, METHODS[self.method])
+        with method(self.model, [parts[self.layer]], reshape_transform=found[self.layer]) as make:
             (heat,) = make(inputs, [score])
         self.model.zero_grad()
         return torch.from_numpy(np.ascontiguousarray(heat)), target
