@@ -5,10 +5,8 @@ import copy
 import pytest
 import torch
 from checkpoints.small_models import Line, build_runner
-from mmengine.config import Config
 from mmengine.model import BaseModule
 from mmengine.registry import MODELS, init_default_scope
-from mmengine.runner import load_checkpoint as mmengine_load
 from safetensors.torch import save_file
 from torch import nn
 
@@ -27,11 +25,6 @@ SPOILED = dict(
 )
 
 
-def by_mmengine(path):
-    with weights_only():
-        mmengine_load(Line(), str(path))
-
-
 def by_init_cfg(path):
     part = BaseModule(dict(type='Pretrained', checkpoint=str(path)))
     part.layer = nn.Linear(3, 2)
@@ -45,12 +38,7 @@ def by_a_run(path):
     runner.train()
 
 
-def by_name(path):
-    model = dict(type='ImageClassifier', backbone=dict(type='ResNet', depth=18))
-    get_model(Config(dict(model=model)), path)
-
-
-WAYS = [load_checkpoint, lambda path: load_weights(Line(), path), by_mmengine, by_init_cfg, by_a_run, by_name]
+WAYS = [load_checkpoint, lambda path: load_weights(Line(), path), by_init_cfg, by_a_run]
 
 
 @pytest.mark.parametrize('kind', SPOILED)
