@@ -493,28 +493,21 @@ def halved(x: Tensor, first: Weights, second: Weights, training: bool, act: Call
     return normed(batch_norm(x, under(first, 'bn'), training), second, training, act=act)
 
 
-def resized(x: Tensor, size: Size, align_corners: bool) -> Tensor:
-    """Between two pixels a side; the corners, or else the outer edges, of the maps lie on each other."""
+def resized(x: Tensor, size: Size) -> Tensor:
+    """Between two pixels a side; the corners of the maps lie on each other."""
     for side, wanted in zip((1, 2), size):
         x = x.movedim(side, 0)
         own = len(x)
-        places = [
-            row * (own - 1) / max(wanted - 1, 1) if align_corners else max((row + 0.5) * own / wanted - 0.5, 0)
-            for row in range(wanted)
-        ]
+        places = [row * (own - 1) / max(wanted - 1, 1) for row in range(wanted)]
         lows = [min(int(place), own - 1) for place in places]
         rows = [x[low] + (place - low) * (x[min(low + 1, own - 1)] - x[low]) for place, low in zip(places, lows)]
         x = torch.stack(rows).movedim(0, side)
     return x
 
 
-def enlarged(x: Tensor, size: Size, steps: int, align_corners: bool) -> Tensor:
-    """A map of 2^steps times the size, then of this size (the authors' code for classes, and for poses)."""
-    if align_corners:
-        x = x.repeat_interleave(2**steps, dim=1).repeat_interleave(2**steps, dim=2)
-    else:
-        x = resized(x, [side * 2**steps for side in x.shape[1:3]], False)
-    return resized(x, size, align_corners)
+def enlarged(x: Tensor, size: Size, steps: int) -> Tensor:
+    """A map of 2^steps times the size, then of this size."""
+    return resized(x.repeat_interleave(2**steps, dim=1).repeat_interleave(2**steps, dim=2), size)
 
 
 def resolution_block(x: Tensor, w: Weights, heads: int, training: bool) -> Tensor:
@@ -529,7 +522,7 @@ def resolution_block(x: Tensor, w: Weights, heads: int, training: bool) -> Tenso
     return x + gelu(batch_norm(y, under(feed_forward, 'fc2_norm'), training))
 
 
-def exchanged(maps: list[Tensor], w: Weights, training: bool, align_corners: bool) -> list[Tensor]:
+def exchanged(maps: list[Tensor], w: Weights, training: bool) -> list[Tensor]:
     """In each branch the sum of all, as fine and as wide as it is."""
     results = []
     for target in range(len(maps)):
@@ -538,7 +531,7 @@ def exchanged(maps: list[Tensor], w: Weights, training: bool, align_corners: boo
             own = under(w, f'exchange.{target}.{source}')
             if source > target:
                 x = normed(x, own, training, act=as_it_is)
-                total = total + enlarged(x, maps[target].shape[1:3], source - target, align_corners)
+                total = total + enlarged(x, maps[target].shape[1:3], source - target)
             for step in range(source, target):
                 act = as_it_is if step == target - 1 else relu
                 first, second = (under(own, str(2 * (step - source) + layer)) for layer in (0, 1))
@@ -548,9 +541,7 @@ def exchanged(maps: list[Tensor], w: Weights, training: bool, align_corners: boo
     return results
 
 
-def hrformer(
-    x: Tensor, w: Weights, heads: Sequence[Sequence[int]], training: bool = False, align_corners: bool = True
-) -> list[Tensor]:
+def hrformer(x: Tensor, w: Weights, heads: Sequence[Sequence[int]], training: bool = False) -> list[Tensor]:
     for index in (0, 1):
         x = normed(x, under(w, f'stem.{index}'), training, 3, 2)
     for index in (2, 3):
@@ -567,7 +558,7 @@ def hrformer(
                     maps[branch] = resolution_block(
                         maps[branch], under(blocks, str(index)), stage_heads[branch], training
                     )
-            maps = exchanged(maps, module, training, align_corners)
+            maps = exchanged(maps, module, training)
     return maps
 
 

@@ -5,6 +5,7 @@ from functools import cache
 
 import published_survey as published
 import torch
+from comparisons import assert_same
 from mmengine.config import Config
 
 from vt.apis import find_config
@@ -69,17 +70,7 @@ def assert_equal_with_gradients(part, equation, *inputs):
     for tensor in inputs:
         tensor.requires_grad_()
     variables = [*inputs, *part.parameters()]
-    ours, theirs = part(*inputs), equation(*inputs, part.state_dict(keep_vars=True))
-    torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-10)
-    direction = torch.randn_like(ours)
-    # What a head does not see of the last block has none.
-    options = dict(allow_unused=True, materialize_grads=True)
-    gradients = torch.autograd.grad(ours, variables, direction, **options)
-    expected = torch.autograd.grad(theirs, variables, direction, **options)
-    names = [*range(len(inputs)), *(name for name, _ in part.named_parameters())]
-    for own, other, name in zip(gradients, expected, names, strict=True):
-        scale = max(1.0, other.abs().max().item())
-        torch.testing.assert_close(own, other, rtol=1e-8, atol=1e-9 * scale, msg=lambda text, of=name: f'{of}: {text}')
+    assert_same(part(*inputs), equation(*inputs, part.state_dict(keep_vars=True)), variables)
 
 
 class Alone(torch.nn.Module):
@@ -114,3 +105,25 @@ def assert_is_its_equations(equation, reads_class_token, backbone, batch, size, 
 
     channels = 5 if stages and stages[0] else 3
     assert_equal_with_gradients(Alone(backbone), theirs, torch.randn(batch, channels, *size))
+
+
+def cubic(distance, a):
+    """Keys' kernel."""
+    d = abs(distance)
+    if d <= 1:
+        return (a + 2) * d**3 - (a + 3) * d**2 + 1
+    return a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a if d < 2 else 0.0
+
+
+def bicubic(old, new, is_smooth=False):
+    """The matrix that makes ``new`` values of ``old``; a smooth one has a kernel as wide as a new cell."""
+    matrix = torch.zeros(new, old)
+    for row in range(new):
+        place = (row + 0.5) * old / new - 0.5
+        if is_smooth:
+            weights = torch.tensor([cubic((near - place) / max(1, old / new), -0.5) for near in range(old)])
+            matrix[row] = weights / weights.sum()
+            continue
+        for near in range(int(place // 1) - 1, int(place // 1) + 3):
+            matrix[row, min(max(near, 0), old - 1)] += cubic(place - near, -0.75)
+    return matrix

@@ -27,13 +27,12 @@ class TokenFuser(nn.Module):
         in_channels: C, channels of the feature map.
         token_channels: channels of a token, equal to C.
         num_tokens: L.
-        hidden_channels: hidden channels of the MLP.
 
     Raises:
         UserError: ``token_channels`` is not C.
     """
 
-    def __init__(self, in_channels: int, token_channels: int, num_tokens: int = 8, hidden_channels: int = 64) -> None:
+    def __init__(self, in_channels: int, token_channels: int, num_tokens: int = 8) -> None:
         super().__init__()
         if token_channels != in_channels:
             raise UserError(
@@ -44,7 +43,7 @@ class TokenFuser(nn.Module):
         nn.init.zeros_(self.mix.weight)
         nn.init.zeros_(self.mix.bias)
         self.mixed_norm = nn.LayerNorm(token_channels, eps=1e-6)
-        self.gates = pixel_maps(in_channels, hidden_channels, num_tokens)
+        self.gates = pixel_maps(in_channels, num_tokens)
 
     def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
         """Write tokens ``(N, L, C)`` to a map ``(N, C, H, W)`` or its pixels ``(N, P, C)``; return the same shape."""

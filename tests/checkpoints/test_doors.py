@@ -22,7 +22,7 @@ from vt.checkpoints.loading import weights_only
 from vt.checkpoints.publishing import publish
 from vt.checkpoints.reading import load_checkpoint as load_safely
 from vt.checkpoints.weights import load_weights
-from vt.models.classifiers.teacher import build_classifier, load_teacher
+from vt.models.classifiers.teacher import Teacher, build_classifier
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 FEW = ['train_cfg.max_epochs=1', *SMALL_CLASSIFIER]
@@ -46,6 +46,7 @@ class Part(BaseModule):
         self.layer = nn.Linear(1, 1)
 
 
+CLASSIFIER = dict(type='mmpretrain.ImageClassifier', backbone=dict(type='LeNet5', num_classes=1))
 DOORS = {
     'CheckpointLoader': lambda path: CheckpointLoader.load_checkpoint(str(path)),
     'load_checkpoint': lambda path: load_checkpoint(nn.Linear(1, 1), str(path)),
@@ -55,7 +56,7 @@ DOORS = {
         nn.Linear(1, 1)
     ),
     'ResNet': lambda path: ResNet(18, init_cfg=dict(type='Pretrained', checkpoint=str(path))).init_weights(),
-    'teacher': lambda path: load_teacher(nn.Linear(1, 1), str(path)),
+    'teacher': lambda path: Teacher(CLASSIFIER, str(path), None, None, None),
     'load_weights': lambda path: load_weights(nn.Linear(1, 1), path),
     'publish': lambda path: publish(path, path.with_suffix('.safetensors')),
 }

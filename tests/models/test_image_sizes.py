@@ -12,7 +12,15 @@ import pytest
 import timm
 import torch
 from mmpretrain.models import SwinTransformer, SwinTransformerV2
-from survey_backbones import Alone, assert_equal_with_gradients, assert_is_its_equations, build, randomise, read
+from survey_backbones import (
+    Alone,
+    assert_equal_with_gradients,
+    assert_is_its_equations,
+    bicubic,
+    build,
+    randomise,
+    read,
+)
 
 from vt.registry import MODELS
 
@@ -71,21 +79,16 @@ HIGH = dict(
 )
 
 
-@pytest.mark.parametrize(
-    ('size', 'align_corners'), [*((size, True) for size in SIZES), (SIZES[0], False), (SIZES[3], False)]
-)
-def test_resolutions_at_other_sizes(size, align_corners):
-    """HRFormer, with the authors' enlarging for classes and for poses."""
+@pytest.mark.parametrize('size', SIZES)
+def test_resolutions_at_other_sizes(size):
     torch.manual_seed(sum(size))
     config = read('hrformer-small').backbone.to_dict() | HIGH
-    backbone = randomise(MODELS.build(config | dict(out_indices=[0], align_corners=align_corners))).eval()
+    backbone = randomise(MODELS.build(config | dict(out_indices=[0]))).eval()
 
     def theirs(x, weights):
         heads = [stage['num_heads'] for stage in HIGH['stages']]
         x = x.permute(0, 2, 3, 1)
-        return second.hrformer(x, published.under(weights, 'parts.0'), heads, align_corners=align_corners)[0].movedim(
-            3, 1
-        )
+        return second.hrformer(x, published.under(weights, 'parts.0'), heads)[0].movedim(3, 1)
 
     assert_equal_with_gradients(Alone(backbone), theirs, torch.randn(1, 3, *size))
 
@@ -180,28 +183,6 @@ def test_twins_is_timms(size, image_size, tmp_path):
     direction = torch.randn_like(found)
     gradients = [torch.autograd.grad(out, image, direction)[0] for out in (found, expected)]
     torch.testing.assert_close(*gradients, rtol=1e-7, atol=1e-8)
-
-
-def cubic(distance, a):
-    """Keys' kernel."""
-    d = abs(distance)
-    if d <= 1:
-        return (a + 2) * d**3 - (a + 3) * d**2 + 1
-    return a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a if d < 2 else 0.0
-
-
-def bicubic(old, new, is_smooth):
-    """The matrix that makes ``new`` values of ``old``; a smooth one has a kernel as wide as a new cell."""
-    matrix = torch.zeros(new, old)
-    for row in range(new):
-        place = (row + 0.5) * old / new - 0.5
-        if is_smooth:
-            weights = torch.tensor([cubic((near - place) / max(1, old / new), -0.5) for near in range(old)])
-            matrix[row] = weights / weights.sum()
-            continue
-        for near in range(int(place // 1) - 1, int(place // 1) + 3):
-            matrix[row, min(max(near, 0), old - 1)] += cubic(place - near, -0.75)
-    return matrix
 
 
 @pytest.mark.parametrize('kind', ['AbsolutePosition', 'SeparatePosition'])

@@ -7,16 +7,13 @@ from math import prod
 import pytest
 import torch
 import torchvision
-from mmengine.optim import build_optim_wrapper
-from mmengine.registry import init_default_scope
 from mmpretrain.models.backbones import MViT as MMPretrainMViT
-from mmpretrain.registry import MODELS
 from mmseg.models.necks import FPN
 
 from vt.checkpoints.formats.recognise import to_own_names
 from vt.engine.counting import Complexity, count_complexity
 from vt.errors import UserError
-from vt.models import MViT, TokenBackbone, record_attention
+from vt.models import MViT, TokenBackbone
 from vt.models.necks.vt_fpn import VTFPN
 
 SLOW = pytest.mark.slow
@@ -252,65 +249,6 @@ def test_compiled_in_one_graph_and_exported(options):
         (exported,) = torch.export.export(model, (videos,)).module()(videos)
     torch.testing.assert_close(compiled, expected)
     torch.testing.assert_close(exported, expected)
-
-
-def test_attention_is_recorded():
-    model = small()
-    with torch.no_grad(), record_attention(model) as records:
-        model(clip())
-    assert len(records) == 6
-    record = records['stages.1.blocks.0.attention.part']
-    assert record.attention.shape == (2, 2, 1 + 2 * 4 * 4, 1 + 2 * 2 * 2)
-    torch.testing.assert_close(record.attention.sum(-1), torch.ones(2, 2, 33))
-
-
-@pytest.mark.parametrize('version', [1, 2])
-def test_recomputed_blocks_give_the_same_gradients(version):
-    torch.manual_seed(0)
-    model = small(version, with_cp=True)
-
-    def gradients():
-        return torch.autograd.grad(model(clip())[0].square().sum(), list(model.parameters()))
-
-    recomputed = gradients()
-    model.with_cp = False
-    for own, other in zip(recomputed, gradients(), strict=True):
-        torch.testing.assert_close(own, other)
-
-
-def test_frozen_stages_stay_as_they_are():
-    model = small(frozen_stages=1).train()
-    model(clip())[0].sum().backward()
-    for index, stage in enumerate(model.stages):
-        assert stage.training == (index > 1)
-        assert all((parameter.grad is None) == (index <= 1) for parameter in stage.parameters())
-
-
-def test_stochastic_depth_grows_linearly():
-    stages = small(drop_path_rate=0.5).stages
-    rates = [block.attention.drop_path.drop_prob for stage in stages for block in stage.blocks]
-    assert rates == pytest.approx([0, 0.1, 0.2, 0.3, 0.4, 0.5])
-
-
-def test_layers_count_from_the_stem_to_the_head():
-    """As MMPretrain's layer-wise decay of the learning rate asks for them."""
-    init_default_scope('mmpretrain')
-    backbone = dict(type='vt.MViT', arch=dict(channels=8, depths=(1, 1, 2, 1)), image_size=32)
-    head = dict(type='LinearClsHead', num_classes=3, in_channels=64)
-    model = MODELS.build(dict(type='ImageClassifier', backbone=backbone, head=head))
-    config = dict(
-        constructor='LearningRateDecayOptimWrapperConstructor',
-        optimizer=dict(type='AdamW', lr=1.0, weight_decay=0.05),
-        paramwise_cfg=dict(layer_decay_rate=0.5),
-    )
-    groups = build_optim_wrapper(model, config).optimizer.param_groups
-    by_parameter = {id(p): group['lr'] for group in groups for p in group['params']}
-    rates = {name: by_parameter[id(parameter)] for name, parameter in model.named_parameters()}
-    for name in ('class_tokens', 'embed.projection.weight', 'position.space'):
-        assert rates[f'backbone.stages.0.{name}'] == 0.5**6
-    for depth, block in enumerate(('0.blocks.0', '1.blocks.0', '2.blocks.0', '2.blocks.1', '3.blocks.0')):
-        assert rates[f'backbone.stages.{block}.attention.part.qkv.weight'] == 0.5 ** (5 - depth)
-    assert rates['backbone.stages.3.norm.weight'] == rates['head.fc.weight'] == 1
 
 
 @pytest.mark.parametrize('neck', [FPN, VTFPN])

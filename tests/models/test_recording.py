@@ -1,11 +1,8 @@
 """Reading attention maps and tokens."""
 
-import pytest
 import torch
-from torch import nn
 
 from vt import record_attention
-from vt.errors import UserError
 from vt.models import VTResNet
 
 
@@ -58,48 +55,3 @@ def test_nothing_is_left_behind_and_training_is_unchanged():
     torch.testing.assert_close(model.layer4[0].tokenizer.weight.grad, expected)
     assert not any(record.attention.requires_grad for record in records.values())
     assert not any(module._forward_hooks for module in model.modules())
-
-
-class Attending(nn.Module):
-    """A part of a user's, whose method ``attention`` returns a shape that is given."""
-
-    def __init__(self, shape, out):
-        super().__init__()
-        self.shape, self.out = shape, out
-
-    def forward(self, x):
-        return torch.zeros(self.out)
-
-    def attention(self, x):
-        return torch.zeros(self.shape) if isinstance(self.shape, tuple) else self.shape
-
-
-TOKENS, MAP = (2, 6, 8), (2, 8, 4, 5)
-
-
-@pytest.mark.parametrize(
-    ('shape', 'given', 'out', 'message'),
-    [
-        ((2, 6, 4, 5), MAP, TOKENS, r'returns \(2, 6, 4, 5\), and \(N, heads, L, H, W\) is needed'),
-        ((2, 1, 6, 5, 4), MAP, TOKENS, r'returns \(2, 1, 6, 5, 4\), but .* must match its output \(2, 6, 8\)'),
-        ((1, 1, 6, 4, 5), MAP, TOKENS, 'must match its output'),
-        ((2, 1, 6, 4, 4), MAP, MAP, 'must match its output'),
-        ((2, 6, 6), TOKENS, TOKENS, r'and \(N, heads, L, L\) is needed'),
-        ((2, 1, 7, 7), TOKENS, TOKENS, 'must match its output'),
-        ((3, 1, 6, 6), TOKENS, TOKENS, 'must match its output'),
-        (None, TOKENS, TOKENS, 'returns NoneType, and'),
-    ],
-)
-def test_an_attention_of_a_wrong_shape_is_refused(shape, given, out, message):
-    model = nn.Sequential(Attending(shape, out))
-    with pytest.raises(UserError, match=f'0, a Attending: its method attention .*{message}'), record_attention(model):
-        model(torch.zeros(given))
-
-
-def test_attentions_of_right_shapes_are_recorded():
-    shapes = [((2, 3, 6, 6), TOKENS, TOKENS), ((2, 3, 1, 9), TOKENS, TOKENS), ((8, 3, 4, 4), TOKENS, TOKENS)]
-    for shape, given, out in [*shapes, ((2, 3, 6, 4, 5), MAP, TOKENS), ((2, 3, 6, 4, 5), MAP, MAP)]:
-        model = nn.Sequential(Attending(shape, out))
-        with record_attention(model) as records:
-            model(torch.zeros(given))
-        assert records['0'].attention.shape == shape

@@ -15,6 +15,7 @@ from mmengine.registry import DefaultScope, init_default_scope
 from mmpretrain.registry import MODELS
 from mmpretrain.structures import DataSample
 from mmseg.registry import MODELS as SEGMENTORS
+from survey_backbones import bicubic
 from tool_runner import ROOT
 
 from docs.reports.references import measure_difference
@@ -239,22 +240,12 @@ def stage(**options) -> dict:
     ('options', 'words'),
     [
         (dict(num_heads=3), 'channels=16 is not divisible by num_heads=3'),
-        (dict(attention=dict(type='vt.WindowAttention', local_in_windows=True)), 'local_in_windows without windows'),
         (dict(attention=dict(type='vt.ClassAttention')), 'has 0 class tokens, but ClassAttention needs 1'),
         (
             dict(class_tokens=1, attention=dict(type='vt.ClassAttention'), between=dict(type='vt.OnMap')),
-            'Block: between is not supported',
+            'Block: between has no effect',
         ),
-        (dict(type='vt.NormalCell', groups=1, between=dict(type='vt.OnMap')), 'NormalCell: between is not supported'),
         (dict(feed_forward=dict(fc1_act_cfg=dict(type='ReLU'))), 'fc1_act_cfg without local'),
-        (
-            dict(
-                attention=dict(
-                    type='vt.WindowAttention', windows=dict(type='vt.Windows', window=4), local_in_windows=True
-                )
-            ),
-            'local_in_windows without local',
-        ),
         (dict(peg_blocks=2), 'peg_blocks without peg'),
         (dict(position=dict(type='torch.nn.Identity')), 'Identity is not a vt.models.TokenPart'),
         (
@@ -272,7 +263,8 @@ def test_what_does_not_fit_is_refused_when_built(options, words):
     ('options', 'words'),
     [
         (dict(out_indices=(1,)), r'out_indices=\[1\] do not exist; the stages are 0 to 0'),
-        (dict(frozen_stages=1), 'frozen_stages=1 does not exist; the last stage is 0'),
+        (dict(frozen_stages=1), 'frozen_stages=1 does not exist; the last is 0'),
+        (dict(out_type='class_tokens'), "out_type='class_tokens', but the last stage has no class token"),
     ],
 )
 def test_wrong_options_of_the_backbone_are_refused_when_built(options, words):
@@ -281,10 +273,8 @@ def test_wrong_options_of_the_backbone_are_refused_when_built(options, words):
 
 
 @pytest.mark.parametrize('name', ['RelativePositionBias', 'ContinuousPositionBias'])
-@pytest.mark.parametrize('kind', ['WindowAttention', 'SparseAttention'])
-def test_a_bias_in_the_grid_follows_its_size(name, kind):
-    pattern = dict(near=2) if kind == 'SparseAttention' else {}
-    attention = dict(type=f'vt.{kind}', bias=dict(type=f'vt.{name}'), **pattern)
+def test_a_bias_in_the_grid_follows_its_size(name):
+    attention = dict(type='vt.WindowAttention', bias=dict(type=f'vt.{name}'))
     backbone = build(dict(type='vt.TokenBackbone', image_size=32, stages=[stage(attention=attention)]))
     bias = backbone.stages[0].blocks[0].attention.part.bias
     randomise(bias)
@@ -302,11 +292,6 @@ def test_a_file_of_another_system_is_refused(tmp_path):
     backbone.init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'other.pth'))
     with pytest.raises(UserError, match=r'other\.pth does not fit: of 171 tensors it lacks'):
         backbone.init_weights()
-
-
-def test_an_output_that_is_not_there_is_refused():
-    with pytest.raises(UserError, match="out_type='class_tokens', but the last stage has no class token"):
-        build(dict(type='vt.TokenBackbone', image_size=32, out_type='class_tokens', stages=[stage()]))
 
 
 @pytest.mark.parametrize('name', OURS)
@@ -398,16 +383,6 @@ def test_layers_count_from_the_stem_to_the_head():
     assert rates['backbone.stages.1.norm.weight'] == rates['head.fc.weight'] == 1
 
 
-def test_attention_is_recorded():
-    model = build(dict(type='vt.TokenBackbone', image_size=32, stages=[stage()]))
-    with torch.no_grad(), record_attention(model) as records:
-        model(torch.randn(2, 3, 32, 32))
-    for index in range(2):
-        record = records[f'stages.0.blocks.{index}.attention.part']
-        assert record.attention.shape == (2 * 4, 2, 16, 16)  # windows in the batch
-        torch.testing.assert_close(record.attention.sum(-1), torch.ones(8, 2, 16))
-
-
 def test_positions_take_the_size_of_another_grid(tmp_path):
     torch.manual_seed(0)
     small, large = (
@@ -451,27 +426,11 @@ def test_biases_take_the_size_of_another_window(tmp_path):
             assert torch.equal(after, before)
             continue
         maps = [table.detach().T.unflatten(1, (round(len(table) ** 0.5), -1)) for table in (before, after)]
-        expected = torch.stack([bicubic(each, 7) for each in maps[0]])
+        resize = bicubic(maps[0].shape[1], 7).float()
+        expected = resize @ maps[0] @ resize.T
         torch.testing.assert_close(maps[1], expected, atol=1e-6, rtol=1e-5)
     with pytest.raises(UserError, match='the grid of its 10 positions is unknown, and the model has 4x4'):
         large.stages[0].blocks[0].attention.part.bias.resized(torch.zeros(10, 3), 'table', FileGrids())
-
-
-def bicubic(x: torch.Tensor, side: int) -> torch.Tensor:
-    """Keys' cubic convolution with a = -0.75 of a square map, middles of cells on middles, its edge repeated."""
-
-    def weight(distance: float) -> float:
-        d, a = abs(distance), -0.75
-        if d <= 1:
-            return (a + 2) * d**3 - (a + 3) * d**2 + 1
-        return a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a if d < 2 else 0.0
-
-    matrix = torch.zeros(side, len(x))
-    for row in range(side):
-        place = (row + 0.5) * len(x) / side - 0.5
-        for near in range(int(place // 1) - 1, int(place // 1) + 3):
-            matrix[row, min(max(near, 0), len(x) - 1)] += weight(place - near)
-    return matrix @ x @ matrix.T
 
 
 def test_a_continuous_bias_keeps_its_values_in_a_larger_window():

@@ -18,7 +18,6 @@ from vt.models import (
     HadamardAttention,
     MessengerWindows,
     PerformerAttention,
-    PostNormBlock,
     ReductionCell,
     SinusoidalPosition,
     SparseAttention,
@@ -117,10 +116,9 @@ def test_messengers_windows_hold_every_token_once():
         assert numbers[numbers >= 0].sort().values.tolist() == list(range(places + len(numbers)))
 
 
-@pytest.mark.parametrize('ghost', [dict(ghost_scale=True), dict(ghost_shift=False)])
-def test_ghost_head_is_its_equations(ghost):
+def test_ghost_head_is_its_equations():
     torch.manual_seed(0)
-    part = randomise(HadamardAttention(12, 3, group_width=4, **ghost))
+    part = randomise(HadamardAttention(12, 3, group_width=4))
     maps = part.attention(torch.randn(2, 20, 12), (4, 5))
     torch.testing.assert_close(maps.sum(dim=-1), torch.ones(2, 3, 20))
 
@@ -361,41 +359,13 @@ def test_features_are_redrawn_on_request_alike_in_all_processes():
 @pytest.mark.parametrize('size', [(5, 7), (3, 4)])
 def test_sparse_maps_are_of_those_that_are_seen(size):
     torch.manual_seed(0)
-    part = SparseAttention(8, 2, size=(5, 7), near=1, stride=3, bias=None)
+    part = SparseAttention(8, 2, size=(5, 7), near=1, stride=3)
     maps = part.attention(torch.randn(2, 1 + size[0] * size[1], 8), size)
     torch.testing.assert_close(maps.sum(dim=-1), torch.ones_like(maps.sum(dim=-1)))
     for i in range(size[0] * size[1]):
         for j in range(size[0] * size[1]):
             rows, columns = (abs(a - b) for a, b in zip(divmod(i, size[1]), divmod(j, size[1])))
             assert (maps[..., 1 + i, 1 + j] > 0).all() == (max(rows, columns) <= 1 or rows % 3 == columns % 3 == 0)
-
-
-def test_normalised_sums_are_torchs_first_transformer():
-    torch.manual_seed(0)
-    block = PostNormBlock(
-        12, (2, 3), 3, dict(type='vt.Attention'), dict(type='vt.FeedForward'), norm_cfg=dict(type='LN')
-    )
-    reference = nn.TransformerEncoderLayer(12, 3, 48, dropout=0.0, activation='gelu', batch_first=True)
-    randomise(reference)
-    state = reference.state_dict()
-    names = {
-        'self_attn.in_proj_': 'attention.part.qkv.',
-        'self_attn.out_proj.': 'attention.part.proj.',
-        'linear1.': 'feed_forward.part.fc1.',
-        'linear2.': 'feed_forward.part.fc2.',
-        'norm1.': 'attention_norm.',
-        'norm2.': 'feed_forward_norm.',
-    }
-    for name, tensor in state.items():
-        (old,) = (old for old in names if name.startswith(old))
-        block.state_dict()[name.replace(old, names[old])].copy_(tensor)
-    x = torch.randn(2, 6, 12, requires_grad=True)
-    ours, theirs = block(x, (2, 3)), reference(x)
-    torch.testing.assert_close(ours, theirs)
-    direction = torch.randn_like(x)
-    gradients = torch.autograd.grad(ours, [x, block.attention.part.qkv.weight], direction)
-    expected = torch.autograd.grad(theirs, [x, reference.self_attn.in_proj_weight], direction)
-    torch.testing.assert_close(gradients, expected)
 
 
 def test_learned_tokens_are_averages():
@@ -415,26 +385,15 @@ def test_waves_of_a_finer_grid_pass_through_those_of_training():
     torch.testing.assert_close(middles, coarse[1:])
 
 
-PARTS = dict(attention=dict(type='vt.Attention'), feed_forward=dict(type='vt.FeedForward'))
-
-
 @pytest.mark.parametrize(
     ('build_part', 'words'),
     [
-        (
-            lambda: SparseAttention(8, 2, near=1, windows={}),
-            "SparseAttention has no option 'windows'",
-        ),
-        (lambda: PerformerAttention(8, 2, dropout=0.1), 'dropout has no effect, no attention weights are computed'),
+        (lambda: SparseAttention(8, 2, near=1, windows={}), "SparseAttention has no option 'windows'"),
         (lambda: SinusoidalPosition(7, (2, 2)), 'channels=7 is not divisible by sines and cosines=2'),
         (lambda: build('vitae-small', 32), 'channels=12 is not divisible by groups=96'),
         (lambda: MODELS.build(dict(type='vt.HRFormer', stages=[LOW])), 'it needs 2 of both, one per branch'),
         (lambda: build('msg-tiny', 56), 'channels=9 is not divisible by region'),
         (lambda: build('vit-rezero', 32, layer_scale=1.0), 'rezero and layer_scale are both set'),
-        (
-            lambda: PostNormBlock(8, (2, 2), 2, **PARTS, between=dict(type='vt.OnMap'), norm_cfg=dict(type='LN')),
-            'PostNormBlock: between is not supported',
-        ),
     ],
 )
 def test_what_does_not_fit_is_one_clear_line(build_part, words):

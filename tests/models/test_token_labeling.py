@@ -38,13 +38,20 @@ STUDENT = dict(
     backbone=dict(type='vt.TokenBackbone', image_size=(32, 48), out_type='tokens', stages=[STAGE]),
     head=HEAD,
 )
-BOX = torch.zeros(4, 6, dtype=torch.bool)
-BOX[1:3, 2:5] = True
 
 
 @pytest.fixture(autouse=True)
 def _scope():
     init_default_scope('mmpretrain')
+
+
+@pytest.fixture
+def box(monkeypatch):
+    """The patches that are mixed."""
+    patches = torch.zeros(4, 6, dtype=torch.bool)
+    patches[1:3, 2:5] = True
+    monkeypatch.setattr(token_label, 'draw_box', lambda size, device: patches.flatten())
+    return patches
 
 
 @pytest.fixture
@@ -116,32 +123,30 @@ def teachers_maps(checkpoint):
         return (torch.einsum('kc,nchw->nkhw', weight, features) + bias[:, None, None]).softmax(dim=1)
 
 
-def test_losses_of_a_teachers_maps(checkpoint, monkeypatch):
-    monkeypatch.setattr(token_label, 'draw_box', lambda size, device: BOX.flatten())
+def test_losses_of_a_teachers_maps(checkpoint, box):
     model = build(teacher=TEACHER, teacher_checkpoint=checkpoint, patch_weight=0.7)
     maps = interpolate(teachers_maps(checkpoint), (4, 6), mode='bilinear', align_corners=False)
-    assert_losses(model, maps, BOX, patch_weight=0.7)
+    assert_losses(model, maps, box, patch_weight=0.7)
     assert not any('teacher' in name for name in model.state_dict())
     again = pickle.loads(pickle.dumps(copy.deepcopy(model)))
     images, samples = batch()
     torch.testing.assert_close(again.loss(images, samples), model.loss(images, samples))
 
 
-def test_losses_of_a_files_maps(checkpoint, tmp_path):
+def test_losses_of_a_files_maps(checkpoint, tmp_path, box):
     torch.save(teachers_maps(checkpoint), tmp_path / 'maps.pth')
-    model = build(label_file=str(tmp_path / 'maps.pth'), mix_tokens=False)
     maps = interpolate(teachers_maps(checkpoint), (4, 6), mode='bilinear', align_corners=False)
-    assert_losses(model, maps, torch.zeros(4, 6, dtype=torch.bool))
+    assert_losses(build(label_file=str(tmp_path / 'maps.pth')), maps, box)
 
 
-def test_losses_of_the_images_labels(monkeypatch):
-    monkeypatch.setattr(token_label, 'draw_box', lambda size, device: BOX.flatten())
+def test_losses_of_the_images_labels(box):
     labels = [sample.gt_label.item() for sample in batch()[1]]
-    assert_losses(build(), torch.eye(K)[labels][..., None, None].expand(-1, -1, 4, 6), BOX)
+    assert_losses(build(), torch.eye(K)[labels][..., None, None].expand(-1, -1, 4, 6), box)
 
 
-def test_labels_of_images_and_patches_are_smoothed(checkpoint):
-    options = dict(teacher=TEACHER, teacher_checkpoint=checkpoint, mix_tokens=False)
+def test_labels_of_images_and_patches_are_smoothed(checkpoint, box):
+    box[:] = False
+    options = dict(teacher=TEACHER, teacher_checkpoint=checkpoint)
     model, (images, samples) = build(**options, label_smoothing=0.2), batch()
     tokens = model.backbone(images)[0]
     first, second = (

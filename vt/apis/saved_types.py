@@ -17,7 +17,7 @@ TYPES = dict(
         EfficientAttention FeedForward FilterTokenizer FrozenBackbone GraphConvolution HRFormer HadamardAttention
         HeadMixing LargeImageSegmentor LayerwiseClassAttention MViT MessengerBias MessengerBlock MessengerEmbed
         MessengerMerging MessengerWindows MultiscaleBlock NormalCell OnMap PEG ParallelAttention PatchEmbed PatchMerging
-        PerformerAttention PoolingAttention PoolingReduction PoolingTokenizer PositionEncoder PostNormBlock
+        PerformerAttention PoolingAttention PoolingReduction PoolingTokenizer PositionEncoder
         ProgressiveSampling Projector PyramidReduction RecurrentTokenizer ReducedAttention ReductionCell
         RelativePositionBias ScaleFusion SegBandsPreProcessor SeparatePosition SimplePyramid SinusoidalPosition
         SoftSplit SparseAttention SqueezeExcite StridedReduction StripeAttention TalkingHeadsAttention TokenAverage

@@ -24,7 +24,6 @@ from .necks import *
 from .normal_cell import NormalCell
 from .norms import TokenBatchNorm
 from .positions import *
-from .post_norm_block import PostNormBlock
 from .recording import Record, record_attention
 from .token_pooling import TokenPooling
 from .tokenizers import *
@@ -44,7 +43,6 @@ __all__ = [
     'MultiscaleBlock',
     'NormalCell',
     'OnMap',
-    'PostNormBlock',
     'Record',
     'SegBandsPreProcessor',
     'TokenBatchNorm',

@@ -92,11 +92,9 @@ class Block(TokenPart):
         **branch: options of :class:`Branch` for all branches.
 
     Raises:
-        UserError: ``rezero`` and ``layer_scale`` are both set; ``between`` is not supported here; a part changes the
-            shape of the tokens.
+        UserError: ``rezero`` and ``layer_scale`` are both set; ``between`` is set for an attention that updates the
+            class token only; a part changes the shape of the tokens.
     """
-
-    takes_between = True
 
     def __init__(
         self,
@@ -117,8 +115,8 @@ class Block(TokenPart):
         for part in (attend, feed):
             check_tokens(part, channels, size)
         self.class_token_only = attend.updates_class_tokens_alone
-        if between and (self.class_token_only or not self.takes_between):
-            raise UserError(f'{type(self).__name__}: between is not supported here; remove it')
+        if between and self.class_token_only:
+            raise UserError('Block: between has no effect if the class token alone is updated; remove it')
         if rezero and branch.get('layer_scale') is not None:
             raise UserError('Block: rezero and layer_scale are both set; remove one of them')
         self.attention = Branch(attend, **options)
@@ -139,6 +137,9 @@ class Block(TokenPart):
         if self.class_token_only:
             first = x[:, :1] + self.attention(x, size)  # N, 1, C
             return cat([first + self.feed_forward(first, size), x[:, 1:]], dim=1)  # N, 1 + P, C
-        x = x + self.attention(x, size)  # N, K + P, C
-        x = self.between(x, size)  # N, K + P, C
-        return x + self.feed_forward(x, size)  # N, K + P, C
+        return self.feed(x + self.attention(x, size), size)  # N, K + P, C
+
+    def feed(self, x: Tensor, size: Size) -> Tensor:
+        """Apply what follows the attention to the tokens ``(N, K + P, C)``."""
+        x = self.between(x, size)
+        return x + self.feed_forward(x, size)

@@ -138,8 +138,6 @@ class MessengerBlock(Block):
         UserError: ``region^2`` does not divide C.
     """
 
-    takes_between = False
-
     def __init__(self, channels: int, *args, region: int, **kwargs) -> None:
         super().__init__(channels, *args, **kwargs)
         require_divisible('MessengerBlock', 'channels', channels, 'region * region', region**2)
@@ -149,8 +147,7 @@ class MessengerBlock(Block):
         """``(N, K + P, C)`` to ``(N, K + P, C)``."""
         messengers, tokens = split_class_tokens(x + self.attention(x, size), size)
         messengers = shuffle(messengers, count_windows(size, self.window), self.region)
-        x = torch.cat([messengers, tokens], dim=1)
-        return x + self.feed_forward(x, size)
+        return self.feed(torch.cat([messengers, tokens], dim=1), size)
 
 
 def shuffle(x: Tensor, windows: Size, region: int) -> Tensor:

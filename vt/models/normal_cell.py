@@ -27,8 +27,6 @@ class NormalCell(Block):
         UserError: ``groups`` does not divide the channels.
     """
 
-    takes_between = False
-
     def __init__(self, channels: int, *args, groups: int, local_ratio: int = 3, **kwargs) -> None:
         super().__init__(channels, *args, **kwargs)
         require_divisible('NormalCell', 'channels', channels, 'groups', groups)
@@ -40,5 +38,4 @@ class NormalCell(Block):
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, P, C)`` to ``(N, P, C)``."""
         local = self.local_drop_path(to_tokens(self.local(to_map(x, size))))
-        x = x + self.attention(x, size) + local
-        return x + self.feed_forward(x, size)
+        return self.feed(x + self.attention(x, size) + local, size)

@@ -8,7 +8,6 @@ import math
 from collections.abc import Sequence
 
 import torch
-from mmcv.cnn import build_norm_layer
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, avg_pool3d, max_pool2d, max_pool3d
 
@@ -17,7 +16,6 @@ from vt.registry import MODELS
 
 from .grid import Size, split_class_tokens, to_map, to_tokens
 
-NORM = dict(type='LN', eps=1e-6)
 # Kernel size as a function of the stride s (table 15); for a stride of 1 it is 1.
 KERNELS = {'s': lambda s: s, 's+1': lambda s: s + 1, '2s+1': lambda s: 2 * s + 1}
 POOLS = dict(max=(max_pool2d, max_pool3d), average=(avg_pool2d, avg_pool3d))
@@ -36,7 +34,6 @@ class TokenPooling(nn.Module):
             where sides of stride 1 get a kernel of 1.
         mode: ``'convolution'``, ``'max'`` or ``'average'`` (which includes the zero padding).
         channels: d; only used by the convolution.
-        norm_cfg: config of the normalisation after the convolution.
     """
 
     def __init__(
@@ -45,7 +42,6 @@ class TokenPooling(nn.Module):
         kernel: int | str | Sequence[int] = 3,
         mode: str = 'convolution',
         channels: int | None = None,
-        norm_cfg: dict = NORM,
     ) -> None:
         super().__init__()
         self.mode, self.stride, self.kernel = mode, tuple(stride), kernel_sides(kernel, stride)
@@ -57,7 +53,7 @@ class TokenPooling(nn.Module):
         if self.pools and mode == 'convolution':
             self.weight = nn.Parameter(torch.empty(channels, 1, *self.kernel))
             nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))  # PyTorch's initialisation of convolutions
-            self.norm = build_norm_layer(norm_cfg, channels)[1]
+            self.norm = nn.LayerNorm(channels, eps=1e-6)
 
     def out_size(self, size: Size) -> Size:
         """Size of the output grid."""

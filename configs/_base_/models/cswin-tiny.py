@@ -3,7 +3,7 @@ norm = dict(type='LN')
 first = dict(type='vt.PatchEmbed', kernel_size=7, stride=4, padding=2, norm_cfg=norm)
 embed = dict(type='vt.PatchEmbed', kernel_size=3, stride=2, padding=1, norm_cfg=norm)
 padded = dict(type='vt.Windows', shrink=False, centered=True)
-lepe = dict(local=dict(type='vt.OnMap'), local_in_windows=True)
+lepe = dict(local=dict(type='vt.OnMap'))
 stripes = [
     dict(
         type='vt.ParallelAttention',

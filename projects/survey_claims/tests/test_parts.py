@@ -20,10 +20,7 @@ def _double_precision():
 def test_a_block_on_learned_tokens_is_its_equations():
     torch.manual_seed(0)
     parts = dict(attention=dict(type='vt.Attention'), feed_forward=dict(type='vt.FeedForward'))
-    tokens = dict(
-        tokenizer=dict(type='vt.TokenLearner', num_tokens=3, hidden_channels=5),
-        fuser=dict(type='vt.TokenFuser', num_tokens=3, hidden_channels=5),
-    )
+    tokens = dict(tokenizer=dict(type='vt.TokenLearner', num_tokens=3), fuser=dict(type='vt.TokenFuser', num_tokens=3))
     block = TokenizedBlock(12, (2, 5), 3, **parts, **tokens, norm_cfg=dict(type='LN', eps=1e-6))
 
     def theirs(x, weights):

@@ -27,11 +27,9 @@ class HadamardAttention(TokenPart):
         num_heads: h.
         size: not used; accepted because every attention gets it.
         kernel_size: k, odd.
-        qk_channels: D; two thirds of C by default, rounded up to a multiple of ``group_width``.
-        group_width: channels per group of the first convolution of f, whose kernel is k x k.
-        qkv_bias: add biases to the projections to Q, K and V.
+        group_width: channels per group of the first convolution of f, whose kernel is k x k. D is two thirds of C,
+            rounded up to a multiple of it.
         ghost_scale: use S.
-        ghost_shift: use B.
 
     Raises:
         UserError: ``num_heads`` does not divide C.
@@ -43,19 +41,16 @@ class HadamardAttention(TokenPart):
         num_heads: int,
         size: Size = (0, 0),
         kernel_size: int = 7,
-        qk_channels: int | None = None,
         group_width: int = 8,
-        qkv_bias: bool = True,
         ghost_scale: bool = True,
-        ghost_shift: bool = True,
     ) -> None:
         super().__init__()
         require_divisible('HadamardAttention', 'channels', channels, 'num_heads', num_heads)
-        groups = -(-(qk_channels or channels // 3 * 2) // group_width)
+        groups = -(-(channels // 3 * 2) // group_width)
         inner = groups * group_width
         self.num_heads, self.kernel_size = num_heads, kernel_size
         self.widths = inner, inner, channels
-        self.qkv = nn.Linear(channels, sum(self.widths), bias=qkv_bias)
+        self.qkv = nn.Linear(channels, sum(self.widths))
         self.local_maps = nn.Sequential(
             nn.Conv2d(inner, inner, kernel_size, padding=kernel_size // 2, groups=groups),
             nn.GELU(),
@@ -63,14 +58,16 @@ class HadamardAttention(TokenPart):
         )
         kernels = channels, 1, kernel_size, kernel_size
         self.ghost_scale = nn.Parameter(torch.randn(kernels)) if ghost_scale else None
-        self.ghost_shift = nn.Parameter(0.02 * torch.randn(kernels)) if ghost_shift else None
+        self.ghost_shift = nn.Parameter(0.02 * torch.randn(kernels))
         self.proj = nn.Linear(channels, channels)
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, P, C)`` to ``(N, P, C)``."""
         maps, v = self._project(x, size)
         read = sum_neighbours(maps, v, self.ghost_scale).flatten(1, 2)
-        return self.proj(to_tokens(read if self.ghost_shift is None else read + self._shifted(v)))
+        # B is the same for every token: a depthwise convolution.
+        read = read + conv2d(v, self.ghost_shift, padding=self.kernel_size // 2, groups=v.shape[1])
+        return self.proj(to_tokens(read))
 
     def attention(self, x: Tensor, size: Size) -> Tensor:
         """Attention weights of each token's neighbours, row by row, without the ghost head, ``(N, h, P, k * k)``."""
@@ -80,7 +77,3 @@ class HadamardAttention(TokenPart):
         """Return the attention maps ``(N, h, k * k, H, W)`` and V ``(N, C, H, W)``."""
         q, k, v = to_map(self.qkv(x), size).split(self.widths, dim=1)
         return self.local_maps(q * k).unflatten(1, (self.num_heads, -1)).softmax(dim=2), v
-
-    def _shifted(self, v: Tensor) -> Tensor:
-        """Apply B to V: a depthwise convolution, since B is the same for every token."""
-        return conv2d(v, self.ghost_shift, padding=self.kernel_size // 2, groups=v.shape[1])

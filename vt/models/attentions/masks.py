@@ -23,10 +23,10 @@ class MaskedAttention(Attention):
         mask = self.mask(q, size)
         if mask is not None and mask.requires_grad and mask.device.type == 'cpu':
             # PyTorch would materialise the weights too, and also search for fully masked rows.
-            return self.dropout(add_mask(super().logits(q, k, size), mask).softmax(dim=-1)) @ v
+            return add_mask(super().logits(q, k, size), mask).softmax(dim=-1) @ v
         if mask is not None and mask.shape[0] > 1:
             mask = mask.repeat(len(q) // mask.shape[0], 1, 1, 1)  # W, h, T, S
-        return attend(q, k, v, mask, self.dropout.p if self.training else 0.0, scale=self.scale)
+        return attend(q, k, v, mask, scale=self.scale)
 
     def logits(self, q: Tensor, k: Tensor, size: Size) -> Tensor:
         """Return ``Q K^T / sqrt(d) + B``, ``(W, h, T, S)``."""

@@ -26,7 +26,6 @@ class Attention(TokenPart):
         size: grid size during training; not used by this class.
         inner_channels: D; C by default.
         project: apply the output projection, D to C.
-        dropout: dropout probability of the attention weights.
         proj_dropout: dropout probability of the output.
         **parts: options of :meth:`add_parts`.
 
@@ -41,7 +40,6 @@ class Attention(TokenPart):
         size: Size = (0, 0),
         inner_channels: int | None = None,
         project: bool = True,
-        dropout: float = 0.0,
         proj_dropout: float = 0.0,
         **parts,
     ) -> None:
@@ -51,7 +49,6 @@ class Attention(TokenPart):
         self.num_heads, self.scale = num_heads, (self.inner_channels // num_heads) ** -0.5
         require_options(self, 'add_parts', parts)
         self.add_parts(channels, size, **parts)
-        self.dropout = nn.Dropout(dropout)
         self.proj = nn.Linear(self.inner_channels, channels) if project else nn.Identity()
         self.proj_dropout = nn.Dropout(proj_dropout)
 
@@ -81,7 +78,7 @@ class Attention(TokenPart):
 
     def read(self, q: Tensor, k: Tensor, v: Tensor, size: Size) -> Tensor:
         """Return ``softmax(Q K^T / sqrt(d)) V``, ``(N, h, T, d)``."""
-        return attend(q, k, v, dropout=self.dropout.p if self.training else 0.0, scale=self.scale)
+        return attend(q, k, v, scale=self.scale)
 
     def gather(self, read: Tensor, v: Tensor, size: Size) -> Tensor:
         """Postprocess the attention output ``(N, T, D)``; a subclass may add to it or reorder the tokens."""

@@ -8,7 +8,6 @@ import math
 import torch
 from torch import Tensor, nn
 
-from vt.errors import UserError
 from vt.ops.precision import without_autocast
 from vt.registry import MODELS
 
@@ -118,19 +117,14 @@ class PerformerAttention(RandomFeatures, Attention):
     """Attention with positive orthogonal random features, an approximation of softmax (Performer, section 2).
 
     Args:
-        channels, num_heads, others: as in :class:`Attention`, without ``dropout``: the weights are not materialised.
+        channels, num_heads, others: as in :class:`Attention`.
         num_features: m; ``d log d`` by default (theorem 4).
         epsilon: added to every feature; 0 in the paper, 1e-4 for weights trained with performer-pytorch.
-
-    Raises:
-        UserError: ``dropout`` is set; otherwise as in :class:`Attention`.
     """
 
     def __init__(
         self, channels: int, num_heads: int, num_features: int | None = None, epsilon: float = 0.0, **kwargs
     ) -> None:
-        if kwargs.get('dropout'):
-            raise UserError('PerformerAttention: dropout has no effect, no attention weights are computed; remove it')
         super().__init__(channels, num_heads, **kwargs)
         head_channels = round(self.scale**-2)
         self.add_directions(num_features or max(1, int(head_channels * math.log(head_channels))), head_channels)

@@ -31,7 +31,6 @@ class PoolingAttention(TokenPart):
         query: options of :class:`vt.models.TokenPooling` for Q, which set the output grid; no pooling by default.
         key_value: options of the poolings of K and of V; no pooling by default.
         out_channels: D; C by default.
-        qkv_bias: add biases to the projections to Q, K and V.
         relative: use decomposed relative positions as B (MViTv2, equation 4); otherwise B is 0.
         residual: add P(Q) to the output of the grid's tokens, before the projection (MViTv2, equation 5).
 
@@ -47,7 +46,6 @@ class PoolingAttention(TokenPart):
         query: dict | None = None,
         key_value: dict | None = None,
         out_channels: int | None = None,
-        qkv_bias: bool = True,
         relative: bool = False,
         residual: bool = False,
     ) -> None:
@@ -56,7 +54,7 @@ class PoolingAttention(TokenPart):
         require_divisible('PoolingAttention', 'channels', inner, 'num_heads', num_heads)
         self.num_heads = num_heads
         self.scale = (inner // num_heads) ** -0.5
-        self.qkv = nn.Linear(channels, 3 * inner, bias=qkv_bias)
+        self.qkv = nn.Linear(channels, 3 * inner)
         no_pooling = dict(stride=(1,) * len(size), kernel=1)
         self.pool_query, self.pool_key, self.pool_value = (
             TokenPooling(**no_pooling | (options or {}) | dict(channels=inner // num_heads))

@@ -24,17 +24,16 @@ class ReducedAttention(Attention):
         **parts: options of :meth:`add_parts`.
     """
 
-    def add_parts(self, channels: int, size: Size, reduce: dict, qkv_bias: bool = True) -> None:
+    def add_parts(self, channels: int, size: Size, reduce: dict) -> None:
         """Create the downsampling and the projections.
 
         Args:
             channels, size: as in the class.
             reduce: config of the downsampling, called with ``(x, size)``, such as :class:`StridedReduction`.
-            qkv_bias: add biases to the projections to Q, K and V.
         """
         self.reduce = build_part(reduce, channels=channels)
-        self.query = nn.Linear(channels, self.inner_channels, bias=qkv_bias)
-        self.key_value = nn.Linear(channels, 2 * self.inner_channels, bias=qkv_bias)
+        self.query = nn.Linear(channels, self.inner_channels)
+        self.key_value = nn.Linear(channels, 2 * self.inner_channels)
 
     def project(self, x: Tensor, size: Size) -> tuple[Tensor, ...]:
         """Return Q ``(N, h, P, d)`` and K and V ``(N, h, S, d)``."""
@@ -50,14 +49,13 @@ class StridedReduction(TokenPart):
         channels: C.
         ratio: stride. The kernel is ``ratio x ratio``, or one larger with ``depthwise``.
         depthwise: use a depthwise convolution with overlapping windows.
-        eps: epsilon of LayerNorm.
     """
 
-    def __init__(self, channels: int, ratio: int, depthwise: bool = False, eps: float = 1e-5) -> None:
+    def __init__(self, channels: int, ratio: int, depthwise: bool = False) -> None:
         super().__init__()
         options = dict(kernel_size=ratio + 1, padding=ratio // 2, groups=channels) if depthwise else {}
         self.convolution = nn.Conv2d(channels, channels, **dict(kernel_size=ratio, stride=ratio) | options)
-        self.norm = nn.LayerNorm(channels, eps)
+        self.norm = nn.LayerNorm(channels)
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, P, C)`` to ``(N, S, C)``."""
@@ -71,14 +69,13 @@ class PoolingReduction(TokenPart):
     Args:
         channels: C.
         side: side of the pooled grid; ``S = side^2``.
-        eps: epsilon of LayerNorm.
     """
 
-    def __init__(self, channels: int, side: int = 7, eps: float = 1e-5) -> None:
+    def __init__(self, channels: int, side: int = 7) -> None:
         super().__init__()
         self.side = side
         self.convolution = nn.Conv2d(channels, channels, 1)
-        self.norm = nn.LayerNorm(channels, eps)
+        self.norm = nn.LayerNorm(channels)
         self.act = nn.GELU()
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
@@ -94,14 +91,13 @@ class PyramidReduction(TokenPart):
     Args:
         channels: C.
         ratios: downsampling factor of each pooled grid, per side.
-        eps: epsilon of LayerNorm.
     """
 
-    def __init__(self, channels: int, ratios: list[int], eps: float = 1e-5) -> None:
+    def __init__(self, channels: int, ratios: list[int]) -> None:
         super().__init__()
         self.ratios = tuple(ratios)
         self.convolutions = nn.ModuleList(nn.Conv2d(channels, channels, 3, padding=1, groups=channels) for _ in ratios)
-        self.norm = nn.LayerNorm(channels, eps)
+        self.norm = nn.LayerNorm(channels)
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, P, C)`` to ``(N, S, C)``; S counts the tokens of all pooled grids."""

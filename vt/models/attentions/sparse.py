@@ -27,27 +27,17 @@ class SparseAttention(MaskedAttention):
         **parts: options of :meth:`add_parts`.
     """
 
-    def add_parts(
-        self,
-        channels: int,
-        size: Size,
-        near: int | None = None,
-        stride: int | None = None,
-        bias: dict | None = None,
-        **parts,
-    ) -> None:
-        """Create the mask and the bias.
+    def add_parts(self, channels: int, size: Size, near: int | None = None, stride: int | None = None, **parts) -> None:
+        """Create the mask.
 
         Args:
             channels, size: as in the class.
             near: largest distance in rows and columns of the local pattern; None for no local pattern.
             stride: the strided pattern has the tokens whose distances in rows and columns are multiples of this; None
                 for no strided pattern.
-            bias: config of a bias by relative position, such as :class:`vt.models.RelativePositionBias`.
             **parts: options of :meth:`Attention.add_parts`.
         """
         super().add_parts(channels, size, **parts)
-        self.bias = MODELS.build(bias, default_args=dict(num_heads=self.num_heads, window=size)) if bias else None
         self.near, self.stride, self.size = near, stride, tuple(size)
         self.register_buffer('hidden', ~self.seen(size), persistent=False)
 
@@ -63,5 +53,4 @@ class SparseAttention(MaskedAttention):
         hidden = self.hidden if tuple(size) == self.size else ~self.seen(size, q.device)
         num_class_tokens = q.shape[2] - hidden.shape[0]
         hidden = pad(hidden, (num_class_tokens, 0, num_class_tokens, 0))
-        mask = q.new_zeros(1, 1, *hidden.shape).masked_fill(hidden, float('-inf'))  # 1, 1, T, T
-        return mask if self.bias is None else mask + self.bias(size)
+        return q.new_zeros(1, 1, *hidden.shape).masked_fill(hidden, float('-inf'))  # 1, 1, T, T

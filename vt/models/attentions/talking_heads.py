@@ -63,7 +63,7 @@ class TalkingHeadsAttention(Attention):
         )
 
     def read(self, q: Tensor, k: Tensor, v: Tensor, size: Size) -> Tensor:
-        return self.dropout(self.weights(q, k, size)) @ v
+        return self.weights(q, k, size) @ v
 
     def weights(self, q: Tensor, k: Tensor, size: Size) -> Tensor:
         return self.mix_maps(self.mix(self.logits(q, k, size)).softmax(dim=-1))

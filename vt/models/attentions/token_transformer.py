@@ -36,7 +36,6 @@ class TokenTransformer(nn.Module):
         groups: channel groups of the four matrices.
         scale_logits: divide the logits by ``sqrt(d / num_heads)``.
         norm_cfg: normalisation before each of the two branches, e.g. ``dict(type='LN')``; none by default.
-        dropout: dropout probability of the output of both branches.
         drop_path: probability of dropping a branch for a sample (stochastic depth).
 
     Raises:
@@ -51,7 +50,6 @@ class TokenTransformer(nn.Module):
         groups: int = 1,
         scale_logits: bool = False,
         norm_cfg: dict | None = None,
-        dropout: float = 0.0,
         drop_path: float = 0.0,
     ) -> None:
         super().__init__()
@@ -70,14 +68,13 @@ class TokenTransformer(nn.Module):
         self.feed_forward1.set_identity(1.0)
         self.feed_forward2.set_identity(-0.5)
         self.relu = nn.ReLU()
-        self.dropout = nn.Dropout(dropout)
         self.drop_path = DropPath(drop_path)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """``(N, L, C_T)`` to ``(N, L, C_T)``."""
-        tokens = tokens + self.drop_path(self.dropout(self._relate(self.norm1(tokens))))
+        tokens = tokens + self.drop_path(self._relate(self.norm1(tokens)))
         hidden = self.relu(self.feed_forward1(self.norm2(tokens)))
-        return tokens + self.drop_path(self.dropout(self.feed_forward2(hidden)))
+        return tokens + self.drop_path(self.feed_forward2(hidden))
 
     def attention(self, tokens: Tensor) -> Tensor:
         """Attention weights ``(N, h, L, L)``; the last axis sums to one."""

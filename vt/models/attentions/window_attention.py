@@ -13,7 +13,7 @@ from torch.nn.functional import linear, normalize
 from vt.ops.maps import merge_heads, split_heads
 from vt.registry import MODELS
 
-from ..checks import build_part, require_divisible, require_with
+from ..checks import build_part, require_divisible
 from ..grid import Size, TokenPart
 from .masks import MaskedAttention
 
@@ -34,7 +34,6 @@ class WindowAttention(MaskedAttention):
         windows: dict | None = None,
         bias: dict | None = None,
         local: dict | None = None,
-        local_in_windows: bool = False,
         **parts,
     ) -> None:
         """Create the windows, the bias and the local part.
@@ -43,20 +42,17 @@ class WindowAttention(MaskedAttention):
             channels, size: as in the class.
             windows: config of the windows, such as :class:`Windows`; one window, the whole grid, by default.
             bias: config of B by relative position, such as :class:`vt.models.RelativePositionBias`; none by default.
-            local: config of a token part that is applied to V and added to the output (LePE of CSWin).
-            local_in_windows: apply ``local`` to each window instead of the grid.
+            local: config of a token part that is applied to V and added to the output.
             **parts: options of :meth:`Attention.add_parts`.
 
         Raises:
-            UserError: the windows do not fit ``size``; ``local_in_windows`` without ``local`` and ``windows``.
+            UserError: the windows do not fit ``size``.
         """
-        require_with(type(self).__name__, 'local_in_windows', local_in_windows, windows=windows, local=local)
         self.windows = MODELS.build(windows or dict(type='vt.Windows', window=None), default_args=dict(size=size))
         super().add_parts(channels, size, **parts)
         options = dict(num_heads=self.num_heads, window=self.windows.sides(size))
         self.bias = MODELS.build(bias, default_args=options) if bias else None
         self.local = build_part(local, channels=self.inner_channels) if local else None
-        self.local_in_windows = local_in_windows
 
     def project(self, x: Tensor, size: Size) -> tuple[Tensor, ...]:
         """Return Q, K and V of the windows, ``(W, h, T, d)`` each."""
@@ -74,10 +70,7 @@ class WindowAttention(MaskedAttention):
         """Return the windows ``(W, T, D)`` to the grid ``(N, P, D)``, and add the local part of V."""
         if self.local is None:
             return self.windows.reverse(read, size)
-        v = merge_heads(v)  # W, T, D
-        if self.local_in_windows:
-            return self.windows.reverse(read + self.local(v, self.windows.sides(size)), size)
-        return self.windows.reverse(read, size) + self.local(self.windows.reverse(v, size), size)
+        return self.windows.reverse(read, size) + self.local(self.windows.reverse(merge_heads(v), size), size)
 
 
 @MODELS.register_module()
@@ -87,18 +80,14 @@ class CosineAttention(WindowAttention):
     The projection to K has no bias. Args: as in :class:`WindowAttention`.
     """
 
-    def add_parts(self, channels: int, size: Size, qkv_bias: bool = True, **parts) -> None:
+    def add_parts(self, channels: int, size: Size, **parts) -> None:
         super().add_parts(channels, size, qkv_bias=False, **parts)
         self.scale = 1.0
         self.log_scale = nn.Parameter(torch.full((self.num_heads, 1, 1), 10.0).log())
-        self.query_bias, self.value_bias = (
-            nn.Parameter(torch.zeros(self.inner_channels)) if qkv_bias else None for _ in range(2)
-        )
+        self.query_bias, self.value_bias = (nn.Parameter(torch.zeros(self.inner_channels)) for _ in range(2))
 
     def project(self, x: Tensor, size: Size) -> tuple[Tensor, ...]:
-        bias = None
-        if self.query_bias is not None:
-            bias = torch.cat([self.query_bias, torch.zeros_like(self.query_bias), self.value_bias])  # 3 D
+        bias = torch.cat([self.query_bias, torch.zeros_like(self.query_bias), self.value_bias])  # 3 D
         qkv = linear(self.windows.partition(x, size), self.qkv.weight, bias).chunk(3, dim=-1)
         q, k, v = (split_heads(part, self.num_heads) for part in qkv)  # W, h, T, d
         return normalize(q, dim=-1) * self.log_scale.clamp(max=math.log(100)).exp(), normalize(k, dim=-1), v
@@ -108,12 +97,17 @@ class CosineAttention(WindowAttention):
 class StripeAttention(WindowAttention):
     """Window attention that pads after the projection, so that padding is zero in Q, K and V (CSWin's code).
 
-    Args: as in :class:`WindowAttention`.
+    ``local`` is applied to each window (LePE of CSWin). Args: as in :class:`WindowAttention`.
     """
 
     def project(self, x: Tensor, size: Size) -> tuple[Tensor, ...]:
         qkv = self.windows.partition(self.qkv(x), size).chunk(3, dim=-1)  # W, T, D each
         return tuple(split_heads(part, self.num_heads) for part in qkv)
+
+    def gather(self, read: Tensor, v: Tensor, size: Size) -> Tensor:
+        if self.local is not None:
+            read = read + self.local(merge_heads(v), self.windows.sides(size))
+        return self.windows.reverse(read, size)
 
 
 @MODELS.register_module()

@@ -23,7 +23,7 @@ INIT = (dict(type='vt.LayerInit', layer=['Conv2d', 'Linear']),)  # PyTorch's def
 
 @MODELS.register_module()
 class HRFormer(BaseBackbone):
-    """HRFormer: a convolutional stem, bottlenecks, then stages of :class:`ParallelResolutions`.
+    """HRFormer: a convolutional stem, two bottlenecks, then stages of :class:`ParallelResolutions`.
 
     The first stage has two branches, and each later stage one more.
 
@@ -34,10 +34,6 @@ class HRFormer(BaseBackbone):
         image_size: height and width during training, or one number for both.
         in_channels: channels of an image.
         stem_channels: channels of the stem and inner channels of the bottlenecks, whose output has four times as many.
-        num_bottlenecks: number of bottlenecks before the branches.
-        align_corners: upsample coarser maps by nearest neighbours, and resize them bilinearly with aligned corners if
-            sizes still differ (the authors' code for classification and segmentation). False does both bilinearly,
-            without aligned corners (their code for pose estimation).
         out_indices: indices of the branches whose maps are returned; all by default.
         drop_path_rate: stochastic depth rate of the last block; rates grow linearly from 0.
         frozen_stages: index of the last frozen stage; the stem and the stages up to it are not trained; -1 for none.
@@ -55,8 +51,6 @@ class HRFormer(BaseBackbone):
         image_size: int | Size = 224,
         in_channels: int = 3,
         stem_channels: int = 64,
-        num_bottlenecks: int = 2,
-        align_corners: bool = True,
         out_indices: Sequence[int] | None = None,
         drop_path_rate: float = 0.0,
         frozen_stages: int = -1,
@@ -71,7 +65,8 @@ class HRFormer(BaseBackbone):
         self.stem = nn.Sequential(
             ConvModule(in_channels, stem_channels, 3, stride=2, padding=1, **BN),
             ConvModule(stem_channels, stem_channels, 3, stride=2, padding=1, **BN),
-            *(Bottleneck(wide if index else stem_channels, wide, stem_channels) for index in range(num_bottlenecks)),
+            Bottleneck(stem_channels, wide, stem_channels),
+            Bottleneck(wide, wide, stem_channels),
         )
         sizes = [tuple(-(-side // 4) for side in size)]
         drop_paths = np.linspace(0, drop_path_rate, sum(s['modules'] * s['depth'] for s in stages)).tolist()
@@ -89,9 +84,7 @@ class HRFormer(BaseBackbone):
             modules = nn.Sequential()
             for _ in range(stage['modules']):
                 rates, drop_paths = drop_paths[: stage['depth']], drop_paths[stage['depth'] :]
-                modules.append(
-                    ParallelResolutions(channels, stage['num_heads'], sizes, rates, block or {}, align_corners)
-                )
+                modules.append(ParallelResolutions(channels, stage['num_heads'], sizes, rates, block or {}))
             self.stages.append(modules)
             before = channels
         self.out_indices = sorted(index % len(before) for index in out_indices or range(len(before)))

@@ -71,7 +71,8 @@ class HuggingFaceBackbone(BaseModule):
                 self.config.out_indices = [*out_indices]
             self.model = library.from_config(self.config, trust_remote_code=False)
         except (ValueError, OSError) as error:
-            raise UserError(f'HuggingFaceBackbone: {pretrained or kind}: {_line(error)}') from error
+            line = ' '.join(str(error).split())[:160]  # transformers names all the models that it has
+            raise UserError(f'HuggingFaceBackbone: {pretrained or kind}: {line}') from error
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad = not name.endswith('mask_token')  # it serves transformers' own training alone
 
@@ -98,11 +99,6 @@ class HuggingFaceBackbone(BaseModule):
                     f'resize, crop or pad it, for example {side} to {near} or {near + patch}'
                 )
         return tuple(output.feature_maps)
-
-
-def _line(error: Exception) -> str:
-    """What transformers says, in one line and not with all the models that it has."""
-    return ' '.join(str(error).split())[:160]
 
 
 @MODELS.register_module()

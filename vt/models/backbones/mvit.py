@@ -42,8 +42,8 @@ class MViT(TokenBackbone):
         image_size: height and width during training, or one number for both.
         class_tokens: number of class tokens.
         embed: config of the embedding; by default the paper's overlapping 7x7 patches or 3x7x7 cubes.
-        position, key_value_stride, adaptive, pooling, kernel, relative, residual, skip: as in
-            :func:`multiscale_stages`; they override ``arch``.
+        position, key_value_stride, adaptive, pooling, kernel, skip: as in :func:`multiscale_stages`; they override
+            ``arch``.
         out_type: as in :class:`TokenBackbone`; the class token by default, or the average without class tokens.
         **backbone: other options of :class:`TokenBackbone`, such as ``out_indices``, ``drop_path_rate``, ``with_cp``.
 
@@ -63,14 +63,11 @@ class MViT(TokenBackbone):
         adaptive: bool | None = None,
         pooling: str | None = None,
         kernel: int | str | Sequence[int] | None = None,
-        relative: bool | None = None,
-        residual: bool | None = None,
         skip: str | None = None,
         out_type: str | None = None,
         **backbone,
     ) -> None:
-        given = dict(key_value_stride=key_value_stride, adaptive=adaptive, pooling=pooling, kernel=kernel)
-        given |= dict(relative=relative, residual=residual, skip=skip)
+        given = dict(key_value_stride=key_value_stride, adaptive=adaptive, pooling=pooling, kernel=kernel, skip=skip)
         options = dict(SIZES[arch] if isinstance(arch, str) else arch)
         options |= {key: value for key, value in given.items() if value is not None}
         options |= {} if position == 'by arch' else dict(position=position)

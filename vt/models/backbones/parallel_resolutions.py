@@ -19,13 +19,15 @@ BN = dict(norm_cfg=dict(type='BN'))
 class ParallelResolutions(nn.Module):
     """Apply blocks to each branch, then replace each branch by the sum of all branches, resized to it.
 
+    Coarser maps are enlarged by nearest neighbours, then resized bilinearly with aligned corners if sizes still differ
+    (the authors' code for classification and segmentation).
+
     Args:
         channels: C of each branch.
         num_heads: number of heads of each branch.
         sizes: map size of each branch during training.
         drop_paths: stochastic depth rate of each block, the same in all branches.
         block: options of all blocks.
-        align_corners: as in :class:`HRFormer`.
     """
 
     def __init__(
@@ -35,10 +37,8 @@ class ParallelResolutions(nn.Module):
         sizes: Sequence[Size],
         drop_paths: Sequence[float],
         block: dict,
-        align_corners: bool = True,
     ) -> None:
         super().__init__()
-        self.align_corners = align_corners
         self.branches = nn.ModuleList()
         for width, heads, size in zip(channels, num_heads, sizes):
             own = dict(type='vt.Block', channels=width, num_heads=heads, size=size, norm_cfg=NORM) | block
@@ -60,17 +60,17 @@ class ParallelResolutions(nn.Module):
                 x = block(x, size)
             seen.append(to_map(x, size))
         return [
-            self.act(sum(self.enlarge(convert(x), k - target, own) for k, (x, convert) in enumerate(zip(seen, layers))))
+            self.act(sum(_enlarge(convert(x), k - target, own) for k, (x, convert) in enumerate(zip(seen, layers))))
             for target, (own, layers) in enumerate(zip(seen, self.exchange))
         ]
 
-    def enlarge(self, x: Tensor, steps: int, like: Tensor) -> Tensor:
-        """Upsample a map from ``steps`` branches further down to the size of ``like``; other maps are unchanged."""
-        if steps <= 0:
-            return x
-        first = dict(mode='nearest') if self.align_corners else dict(mode='bilinear', align_corners=False)
-        x, size = interpolate(x, scale_factor=2**steps, **first), like.shape[2:]
-        return x if x.shape[2:] == size else interpolate(x, size, mode='bilinear', align_corners=self.align_corners)
+
+def _enlarge(x: Tensor, steps: int, like: Tensor) -> Tensor:
+    """Upsample a map from ``steps`` branches further down to the size of ``like``; other maps are unchanged."""
+    if steps <= 0:
+        return x
+    x, size = interpolate(x, scale_factor=2**steps, mode='nearest'), like.shape[2:]
+    return x if x.shape[2:] == size else interpolate(x, size, mode='bilinear', align_corners=True)
 
 
 def _exchange(source: int, target: int, channels: Sequence[int]) -> nn.Module:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from mmcv.cnn import build_norm_layer
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor, nn
 
@@ -16,8 +15,6 @@ from vt.registry import MODELS
 
 from ..layer_depths import layer_depths
 from .vt_stage import FIRST_TOKENIZER, LATER_TOKENIZER, MAP_RMS, PROJECTOR, RELATION, VTStage, require_out_type
-
-NORM = dict(type='GN', num_groups=1)
 
 
 class Identity(nn.Module):
@@ -59,7 +56,6 @@ class VTBackbone(BaseBackbone):
         out_type: ``'tokens'`` for classifiers, or ``'featmap'`` for dense prediction.
         out_indices: for ``'featmap'``, indices of the returned maps: those of the backbone from 0, then the refined map
             of the modules, which is also -1.
-        norm_cfg: config of the normalisation of the map before the modules; None for none.
         frozen_stages: -1 trains everything, 0 freezes the backbone, 1 freezes the modules too.
         drop_path_rate: stochastic depth rate of the last module; rates grow linearly from 0 over the modules.
         with_cp: recompute modules in the backward pass to save memory.
@@ -87,7 +83,6 @@ class VTBackbone(BaseBackbone):
         drop: Sequence[str] = (),
         out_type: str = 'tokens',
         out_indices: Sequence[int] = (-1,),
-        norm_cfg: dict | None = NORM,
         frozen_stages: int = -1,
         drop_path_rate: float = 0.0,
         with_cp: bool = False,
@@ -106,24 +101,12 @@ class VTBackbone(BaseBackbone):
         self.out_type = out_type
         self.out_indices = tuple(out_indices)
         self.frozen_stages = frozen_stages
-        self.norm = nn.Identity()
-        if norm_cfg:
-            self.norm = build_norm_layer(norm_cfg, in_channels)[1]
-            nn.init.constant_(self.norm.weight, MAP_RMS)
+        self.norm = nn.GroupNorm(1, in_channels)
+        nn.init.constant_(self.norm.weight, MAP_RMS)
         drop_paths = torch.linspace(0, drop_path_rate, num_modules + 1)[1:].tolist()
-        self.stage = VTStage(
-            in_channels,
-            drop_paths,
-            num_tokens=num_tokens,
-            token_channels=token_channels,
-            groups=groups,
-            tokenizer=tokenizer,
-            later_tokenizer=later_tokenizer,
-            relation=relation,
-            projector=projector,
-            out_type=out_type,
-            with_cp=with_cp,
-        )
+        options = dict(num_tokens=num_tokens, token_channels=token_channels, groups=groups, with_cp=with_cp)
+        options |= dict(tokenizer=tokenizer, later_tokenizer=later_tokenizer, relation=relation, projector=projector)
+        self.stage = VTStage(in_channels, drop_paths, out_type=out_type, **options)
         self._freeze()
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:

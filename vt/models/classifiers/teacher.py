@@ -34,10 +34,9 @@ class Teacher(nn.Module):
         num_classes: K of the student; None skips the comparison.
 
     Raises:
-        UserError: there are no weights, their names or shapes do not match the model, or K differs.
-        MissingFileError: ``checkpoint`` does not exist.
-        ImportError: the classifier needs a package that is not installed.
-        OSError: the weights could not be downloaded.
+        UserError: there are no weights, their names or shapes do not match the model, the file is damaged or contains
+            other objects than weights, or K differs.
+        OSError: the file can't be read or downloaded.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class Teacher(nn.Module):
             raise UserError(f'{WHERE} has no weights: set {WHERE}_checkpoint to a checkpoint')
         self.classifier = build_classifier(classifier, num_classes)
         if checkpoint is not None:
-            load_teacher(self.classifier, checkpoint)
+            load_weights(self.classifier, checkpoint, owner=WHERE)
         own = self.classifier.data_preprocessor
         self.normalize = Renormalize(preprocessor, own) if hasattr(own, 'mean') else nn.Identity()
         self.resize = Resize(size, antialias=True) if size is not None else nn.Identity()
@@ -118,18 +117,3 @@ def build_classifier(classifier: dict, num_classes: int | None) -> nn.Module:
     if None not in (own, num_classes) and own != num_classes:
         raise UserError(f'{WHERE} has {own} classes, the student {num_classes}: they must be the same')
     return model
-
-
-def load_teacher(classifier: nn.Module, checkpoint: str) -> None:
-    """Load the weights of a classifier, without missing or unexpected keys.
-
-    Args:
-        classifier: the classifier to load them into.
-        checkpoint: path or URL of a checkpoint of mmengine, or of a plain state dict.
-
-    Raises:
-        MissingFileError: the file does not exist.
-        OSError: the file can't be read or downloaded.
-        UserError: names or shapes do not match, the file is damaged, or it contains other objects than weights.
-    """
-    load_weights(classifier, checkpoint, owner=WHERE)

@@ -22,9 +22,9 @@ class TokenLabelClassifier(DistilledClassifier):
     """A classifier trained with token labels, which come from a teacher, from a file, or from the image label.
 
     The loss is ``CE(class token, label) + patch_weight * mean over patches of CE(patch, its label)`` (equation 3); the
-    log shows both terms. With ``mix_tokens``, after the embedding a box of patches is replaced by that of another image
-    of the batch; the label of the class token is mixed in proportion, and each patch keeps the label of its image
-    (section 3.3). The head needs a method ``patch_logits``, such as :class:`vt.models.TokenLabelHead`.
+    log shows both terms. After the embedding, a box of patches is replaced by that of another image of the batch
+    (MixToken, section 3.3); the label of the class token is mixed in proportion, and each patch keeps the label of its
+    image. The head needs a method ``patch_logits``, such as :class:`vt.models.TokenLabelHead`.
 
     Args:
         teacher: config of a classifier with global average pooling, whose head can be applied to single pixels; None
@@ -32,16 +32,13 @@ class TokenLabelClassifier(DistilledClassifier):
         label_file: path of a tensor ``(images, K, h, w)`` of probabilities, indexed by the images of the data set, for
             training without random crops or flips. Without teacher and file, patches have the label of their image.
         patch_weight: weight of the loss of the patches.
-        mix_tokens: use MixToken.
         label_smoothing: s; targets are ``(1 - s) label + s / K``.
         teacher_checkpoint, teacher_size: as in :class:`DistilledClassifier`.
         **classifier: options of :class:`mmpretrain.models.ImageClassifier`.
 
     Raises:
-        UserError: both ``teacher`` and ``label_file``; a negative weight; ``label_smoothing`` outside [0, 1); a head
-            without ``patch_logits``, or with its own loss or accuracy; options of a teacher without a teacher;
-            ``mix_tokens`` with a backbone whose first stage has no embedding.
-        MissingFileError: ``label_file`` does not exist when training starts; testing does not need it.
+        UserError: both ``teacher`` and ``label_file``; a head with its own loss or accuracy; options of a teacher
+            without a teacher.
     """
 
     def __init__(
@@ -49,7 +46,6 @@ class TokenLabelClassifier(DistilledClassifier):
         teacher: dict | None = None,
         label_file: str | None = None,
         patch_weight: float = 0.5,
-        mix_tokens: bool = True,
         label_smoothing: float = 0.0,
         teacher_checkpoint: str | None = None,
         teacher_size: int | tuple[int, int] | None = None,
@@ -62,9 +58,7 @@ class TokenLabelClassifier(DistilledClassifier):
             require_with('TokenLabelClassifier', name, option is not None, teacher=teacher)
         super().__init__(teacher or {}, distillation_weight=patch_weight, cls_weight=1.0, **options, **classifier)
         require_unused_loss('TokenLabelClassifier', self.head)
-        self.embed = [stage.embed for stage in getattr(self.backbone, 'stages', [])[:1] if hasattr(stage, 'embed')]
         self.label_smoothing = label_smoothing
-        self.mix_tokens = mix_tokens
         self.label_file = label_file
         self.label_maps: list[Tensor] = []  # at most one, read when the teacher would be built
 
@@ -90,12 +84,12 @@ class TokenLabelClassifier(DistilledClassifier):
         def mix(embed: nn.Module, args: tuple, output: tuple[Tensor, Size]) -> tuple[Tensor, Size]:
             tokens, size = output
             sizes.append(size)
-            mixed.append(draw_box(size, tokens.device) if self.mix_tokens else torch.zeros(1, device=tokens.device) > 0)
+            mixed.append(draw_box(size, tokens.device))
             return swap(tokens, mixed[0]), size
 
-        with self.embed[0].register_forward_hook(mix):
+        with self.backbone.stages[0].embed.register_forward_hook(mix):
             features = self.extract_feat(inputs)
-        box, labels = mixed[0], self._labels(data_samples)  # 1 or P; N, K
+        box, labels = mixed[0], self._labels(data_samples)  # P; N, K
         share = box.to(labels).mean()
         scores, patches = self.head(features), swap(self.head.patch_logits(features), box)
         maps = smooth(self._patch_labels(inputs, data_samples, labels, sizes[0]), self.label_smoothing)

@@ -30,8 +30,6 @@ class ProgressiveSampling(TokenPart):
         num_heads: number of heads of the blocks.
         rounds: number of sampling rounds.
         stride: spacing of the initial points, in pixels of the map.
-        stem_channels: channels of the first convolution, and inner channels of the two bottlenecks.
-        middle_channels: channels between the bottlenecks.
         attention, feed_forward, norm_cfg: options of the blocks, as in :class:`vt.models.Block`.
         drop_paths: stochastic depth rate of each round's block; 0 by default.
     """
@@ -43,8 +41,6 @@ class ProgressiveSampling(TokenPart):
         num_heads: int,
         rounds: int = 4,
         stride: int = 4,
-        stem_channels: int = 64,
-        middle_channels: int = 256,
         attention: dict | None = None,
         feed_forward: dict | None = None,
         norm_cfg: dict | None = None,
@@ -53,10 +49,10 @@ class ProgressiveSampling(TokenPart):
         super().__init__()
         rates = drop_paths or [0.0] * rounds
         self.stem = nn.Sequential(
-            ConvModule(in_channels, stem_channels, 7, stride=2, padding=3, norm_cfg=dict(type='BN')),
+            ConvModule(in_channels, 64, 7, stride=2, padding=3, norm_cfg=dict(type='BN')),
             nn.MaxPool2d(3, stride=2, padding=1),
-            Bottleneck(stem_channels, middle_channels, stem_channels),
-            Bottleneck(middle_channels, channels, stem_channels),
+            Bottleneck(64, 256, 64),
+            Bottleneck(256, channels, 64),
         )
         self.stride = stride
         self.position = nn.Linear(2, channels)

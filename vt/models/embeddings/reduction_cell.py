@@ -26,8 +26,8 @@ class ReductionCell(TokenPart):
         kernel_size: kernel of the dilated convolutions.
         stride: stride of the cell, 2 or 4.
         dilations: dilation of each convolution.
-        pyramid_channels: channels of each dilated convolution, if ``transform``.
-        transform: apply attention, convolutions and feed-forward; otherwise the dilated convolutions share C channels.
+        transform: apply attention, convolutions and feed-forward to 64 channels of each dilated convolution; otherwise
+            the dilated convolutions share C channels.
         dropout: dropout probability of the outputs of attention and feed-forward.
         epsilon: as in :class:`vt.models.attentions.performer.TokenPerformer`.
 
@@ -42,12 +42,12 @@ class ReductionCell(TokenPart):
         kernel_size: int,
         stride: int,
         dilations: list[int],
-        pyramid_channels: int = 64,
         transform: bool = True,
         dropout: float = 0.1,
         epsilon: float = 0.0,
     ) -> None:
         super().__init__()
+        pyramid_channels = 64
         if not transform:
             require_divisible('ReductionCell', 'channels', channels, 'number of dilations', len(dilations))
             pyramid_channels = channels // len(dilations)

@@ -1,6 +1,6 @@
 """The projector, which writes tokens back to the pixels (paper, section 3.3).
 
-Letters: N batch, C map channels, H and W map size, P = H * W, L tokens, C_T token channels, d query channels, h heads.
+Letters: N batch, C map channels, H and W map size, P = H * W, L tokens, C_T token channels, h heads.
 """
 
 from mmcv.cnn import build_norm_layer
@@ -23,18 +23,16 @@ class Projector(nn.Module):
     as much as one if the groups of W_Q are a multiple of the heads: each head then reads its own channels only. W_V
     exists if C_T differs from C or ``value_matrix`` is set. With the defaults this is the equation as published.
 
-    The paper gives no initialisation. W_Q and W_K are ``d^(1/4)`` times smaller than with LeCun initialisation, so
+    The paper gives no initialisation. W_Q and W_K are ``C^(1/4)`` times smaller than with LeCun initialisation, so
     that the logits have unit scale; with ``scale_logits`` they are enlarged to give the same scale.
 
     Args:
         in_channels: C, channels of the feature map.
         token_channels: C_T, channels of a token.
-        qk_channels: d; C by default.
         num_heads: number of heads of the attention.
         groups: channel groups of the matrices.
-        scale_logits: divide the logits by ``sqrt(d / num_heads)``.
+        scale_logits: divide the logits by ``sqrt(C / num_heads)``.
         norm_cfg: normalisation of the tokens, e.g. ``dict(type='LN')``; none by default.
-        dropout: dropout probability of the values added to the map.
         drop_path: probability of skipping the update for a sample (stochastic depth).
         value_gain: factor on the initial standard deviation of W_V.
         value_matrix: use W_V also if C_T equals C.
@@ -48,35 +46,30 @@ class Projector(nn.Module):
         self,
         in_channels: int,
         token_channels: int,
-        qk_channels: int | None = None,
         num_heads: int = 1,
         groups: int = 1,
         scale_logits: bool = False,
         norm_cfg: dict | None = None,
-        dropout: float = 0.0,
         drop_path: float = 0.0,
         value_gain: float = 1.0,
         value_matrix: bool = False,
         query_groups: int | None = None,
     ) -> None:
         super().__init__()
-        d = in_channels if qk_channels is None else qk_channels
         for divisor_name, divisor in (('num_heads', num_heads), ('groups', groups)):
             require_divisible('Projector', 'in_channels', in_channels, divisor_name, divisor)
-            require_divisible('Projector', 'qk_channels', d, divisor_name, divisor)
         require_divisible('Projector', 'token_channels', token_channels, 'groups', groups)
         self.num_heads = num_heads
-        self.scale = (d // num_heads) ** -0.5 if scale_logits else 1.0
+        self.scale = (in_channels // num_heads) ** -0.5 if scale_logits else 1.0
         self.norm = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
-        gain = d**-0.25 * self.scale**-0.5
-        self.query = GroupedLinear(in_channels, d, query_groups or groups, gain, pixel_side=True)
+        gain = in_channels**-0.25 * self.scale**-0.5
+        self.query = GroupedLinear(in_channels, in_channels, query_groups or groups, gain, pixel_side=True)
         self.own_channels = self.query.groups % num_heads == 0  # each head reads only its own channels
-        self.key = GroupedLinear(token_channels, d, groups, gain)
+        self.key = GroupedLinear(token_channels, in_channels, groups, gain)
         has_value = value_matrix or in_channels != token_channels
         self.value = GroupedLinear(token_channels, in_channels, groups, value_gain) if has_value else nn.Identity()
-        self.dropout = nn.Dropout(dropout)
         self.drop_path = DropPath(drop_path)
-        self.drops = bool(dropout or drop_path)
+        self.drops = bool(drop_path)
 
     def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
         """Project the tokens onto the map.
@@ -92,7 +85,7 @@ class Projector(nn.Module):
         if not (self.drops and self.training):
             return project_onto(*operands, self.scale).reshape(x.shape)
         read = project(*operands, self.scale).reshape(x.shape)
-        return x.to(read.dtype) + self.drop_path(self.dropout(read))  # in the precision of autocast
+        return x.to(read.dtype) + self.drop_path(read)  # in the precision of autocast
 
     def attention(self, x: Tensor, tokens: Tensor) -> Tensor:
         """Attention weights ``(N, h, L, H, W)``; each pixel's sum to one over L."""
@@ -107,10 +100,10 @@ class Projector(nn.Module):
         With ``own_channels`` the heads become part of the batch: ``(N h, C/h, H, W)`` and ``(N h, 1, L, C/h)``.
         """
         tokens = self.norm(tokens)
-        keys = self.key(tokens)  # N, L, d
+        keys = self.key(tokens)  # N, L, C
         values = split_heads(self.value(tokens), self.num_heads)  # N, h, L, C/h
         if not self.own_channels:
-            queries = self.query.dense().unflatten(1, (self.num_heads, -1)).permute(1, 2, 0)  # h, d/h, C
+            queries = self.query.dense().unflatten(1, (self.num_heads, -1)).permute(1, 2, 0)  # h, C/h, C
             return x, split_heads(keys, self.num_heads) @ queries, values
         keys = split_heads(self.query.transposed(keys), self.num_heads)  # N, h, L, C/h
         heads = x if self.num_heads == 1 else x.unflatten(1, (self.num_heads, -1)).flatten(0, 1)  # N h, C/h, H, W

@@ -13,23 +13,19 @@ from vt.registry import MODELS
 class TokenLabelHead(LinearClsHead):
     """Two linear classifiers, of the class token and of the patches.
 
-    Predictions are the logits of the class token plus ``patch_weight`` times the maximum over the patches (LV-ViT). The
+    Predictions are the logits of the class token plus half the maximum over the patches (LV-ViT). The
     second classifier is trained by :class:`vt.TokenLabelClassifier` only.
 
     Args:
         num_classes: K.
         in_channels: C.
-        patch_weight: weight of the maximum over the patches in a prediction.
         init_cfg: as in mmengine.
         **head: other options of :class:`mmpretrain.models.heads.ClsHead`, such as ``loss`` and ``topk``.
     """
 
-    def __init__(
-        self, num_classes: int, in_channels: int, patch_weight: float = 0.5, init_cfg: dict | None = None, **head
-    ) -> None:
+    def __init__(self, num_classes: int, in_channels: int, init_cfg: dict | None = None, **head) -> None:
         init_cfg = init_cfg or dict(type='TruncNormal', layer='Linear', std=0.02)
         super().__init__(num_classes, in_channels, init_cfg=init_cfg, **head)
-        self.patch_weight = patch_weight
         self.fc_patches = nn.Linear(in_channels, num_classes)
 
     def patch_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
@@ -40,4 +36,4 @@ class TokenLabelHead(LinearClsHead):
         """Outputs of the backbone, the last of which is all tokens, to logits ``(N, K)``."""
         # In training: logits of the class token, which is trained with the label of the image.
         scores = self.fc(feats[-1][:, 0])
-        return scores if self.training else scores + self.patch_weight * self.patch_logits(feats).amax(dim=1)
+        return scores if self.training else scores + 0.5 * self.patch_logits(feats).amax(dim=1)

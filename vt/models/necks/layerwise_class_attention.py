@@ -4,7 +4,6 @@ Letters: N batch, M blocks, C channels.
 """
 
 import torch
-from mmcv.cnn import build_norm_layer
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
@@ -21,16 +20,14 @@ class LayerwiseClassAttention(BaseModule):
         channels: C.
         depth: M.
         num_heads: number of heads of the attention.
-        norm_cfg: config of the normalisation; LayerNorm by default.
     """
 
-    def __init__(self, channels: int, depth: int, num_heads: int, norm_cfg: dict | None = None) -> None:
+    def __init__(self, channels: int, depth: int, num_heads: int) -> None:
         super().__init__(dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.0))
-        norm_cfg = norm_cfg or dict(type='LN', eps=1e-6)
         attention, feed_forward = dict(type='vt.ClassAttention'), dict(type='vt.FeedForward')
         self.layers = nn.Parameter(torch.zeros(1, depth, channels))
-        self.block = Block(channels, (0, 0), num_heads, attention, feed_forward, norm_cfg=norm_cfg)
-        self.norm = build_norm_layer(norm_cfg, channels)[1]
+        self.block = Block(channels, (0, 0), num_heads, attention, feed_forward, norm_cfg=dict(type='LN', eps=1e-6))
+        self.norm = nn.LayerNorm(channels, eps=1e-6)
 
     def forward(self, outs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """Replace the last output of the backbone, class tokens ``(N, M, C)``, by the updated one ``(N, C)``."""

@@ -30,7 +30,7 @@ def are_published(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Modul
     for part in tokenizers:
         if type(part) is not FilterTokenizer or part.position_encoder is not None:
             return False
-        if type(part.norm) is not nn.Identity or (part.training and part.dropout.p):
+        if type(part.norm) is not nn.Identity:
             return False
     for part in projectors:
         if type(part) is not Projector or type(part.norm) is not nn.Identity or part.num_heads > 1:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from vt.registry import MODELS
 
-TOKENIZER = dict(type='vt.FilterTokenizer')
+from ..tokenizers import FilterTokenizer
 
 
 @MODELS.register_module()
@@ -32,7 +32,6 @@ class TokenEncoder(BaseModule):
         num_heads: number of heads of the attention.
         feedforward_channels: hidden channels of the feed-forward network.
         dropout: dropout probability, after the position embedding and in both branches of a layer.
-        tokenizer: config of the tokenizer; missing options are those of the default.
         init_cfg: as in mmengine.
     """
 
@@ -45,12 +44,10 @@ class TokenEncoder(BaseModule):
         num_heads: int = 8,
         feedforward_channels: int = 256,
         dropout: float = 0.1,
-        tokenizer: dict = TOKENIZER,
         init_cfg: dict | None = None,
     ) -> None:
         super().__init__(init_cfg)
-        widths = dict(in_channels=in_channels, token_channels=token_channels, num_tokens=num_tokens)
-        self.tokenizer = MODELS.build(TOKENIZER | widths | tokenizer)
+        self.tokenizer = FilterTokenizer(in_channels, token_channels, num_tokens=num_tokens)
         self.class_token = nn.Parameter(torch.randn(1, 1, token_channels) * 0.02)
         self.position_embedding = nn.Parameter(torch.randn(1, num_tokens + 1, token_channels) * 0.02)
         self.dropout = nn.Dropout(dropout)

@@ -78,21 +78,16 @@ class ContinuousPositionBias(RelativePositionBias):
 
     Args:
         num_heads, window: as in :class:`RelativePositionBias`.
-        hidden_channels: hidden channels of the MLP.
         trained_window: side of the square window that the MLP was trained with, if it differs from ``window``. Offsets
             then keep their coordinates, and larger offsets are extrapolated.
     """
 
     coordinates: Tensor
 
-    def __init__(
-        self, num_heads: int, window: tuple[int, int], hidden_channels: int = 512, trained_window: int | None = None
-    ) -> None:
+    def __init__(self, num_heads: int, window: tuple[int, int], trained_window: int | None = None) -> None:
         nn.Module.__init__(self)
         self.window = window
-        self.mlp = nn.Sequential(
-            nn.Linear(2, hidden_channels), nn.ReLU(), nn.Linear(hidden_channels, num_heads, bias=False)
-        )
+        self.mlp = nn.Sequential(nn.Linear(2, 512), nn.ReLU(), nn.Linear(512, num_heads, bias=False))
         self.longest = [trained_window or side for side in window]
         self.register_buffer('coordinates', self._coordinates(window), persistent=False)
         self.register_buffer('index', relative_index(window), persistent=False)

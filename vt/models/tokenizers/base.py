@@ -24,13 +24,12 @@ class Tokenizer(nn.Module):
         num_tokens: L.
         groups: channel groups of the token-side matrices.
         norm_cfg: normalisation of the tokens, e.g. ``dict(type='LN')``; none by default.
-        dropout: dropout probability of the tokens.
         value_matrix: use W_V also if C_T equals C.
 
     Attributes:
         in_channels, token_channels, num_tokens: as given.
         num_pooled: number of vectors that :meth:`pool` returns, L; a subclass may set another one.
-        value, norm, dropout: what :meth:`forward` does with the result of :meth:`pool`, in this order.
+        value, norm: what :meth:`forward` does with the result of :meth:`pool`, in this order.
 
     Raises:
         UserError: ``groups`` does not divide the channels.
@@ -43,7 +42,6 @@ class Tokenizer(nn.Module):
         num_tokens: int = 16,
         groups: int = 1,
         norm_cfg: dict | None = None,
-        dropout: float = 0.0,
         value_matrix: bool = False,
     ) -> None:
         super().__init__()
@@ -55,7 +53,6 @@ class Tokenizer(nn.Module):
         has_value = value_matrix or in_channels != token_channels
         self.value = GroupedLinear(in_channels, token_channels, groups) if has_value else nn.Identity()
         self.norm = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
-        self.dropout = nn.Dropout(dropout)
 
     def pool(self, x: Tensor, tokens: Tensor | None) -> Tensor:
         """Pool the map into L vectors, ``(N, num_pooled, in_channels)``; subclasses implement it."""
@@ -78,7 +75,7 @@ class Tokenizer(nn.Module):
         if pooled.shape[1:] != (self.num_pooled, self.in_channels):
             words = f'{type(self).__name__}.pool gives {tuple(pooled.shape)}, not (N, num_pooled, in_channels)'
             raise UserError(f'{words}, here (N, {self.num_pooled}, {self.in_channels})')
-        return self.dropout(self.norm(self.value(pooled)))
+        return self.norm(self.value(pooled))
 
 
 class AttentionTokenizer(Tokenizer):
@@ -126,7 +123,7 @@ class AttentionTokenizer(Tokenizer):
             return super().forward(x, tokens)
         maps = self.attention(x, tokens)  # N, h, L, H, W
         pooled = merge_heads(maps.flatten(-2) @ split_heads(to_pixels(x), self.num_heads))  # N, L, C
-        return self.dropout(self.norm(self.position_encoder(self.value(pooled), maps)))
+        return self.norm(self.position_encoder(self.value(pooled), maps))
 
     def attention(self, x: Tensor, tokens: Tensor | None = None) -> Tensor:
         """Attention weights of each token, ``(N, h, L, H, W)``; arguments as in the forward pass."""

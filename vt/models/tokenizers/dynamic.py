@@ -27,8 +27,8 @@ class DynamicTokenizer(AttentionTokenizer):
     logits unit scale.
 
     Args:
-        in_channels, token_channels, others: as in :class:`AttentionTokenizer`. A position encoder, ``norm_cfg`` and
-            ``dropout`` apply to the new tokens only.
+        in_channels, token_channels, others: as in :class:`AttentionTokenizer`. A position encoder and
+            ``norm_cfg`` apply to the new tokens only.
         num_tokens: L, at least two.
         num_heads: h.
         groups: channel groups of W_K and W_V; W_Q has one.

@@ -18,7 +18,7 @@ class PoolingTokenizer(Tokenizer):
     The grid of cells is the most square one of ``num_tokens`` cells: 4x4 for 16, 4x8 for 32.
 
     Args:
-        in_channels, token_channels, num_tokens, groups, norm_cfg, dropout: as in :class:`Tokenizer`.
+        in_channels, token_channels, num_tokens, groups, norm_cfg: as in :class:`Tokenizer`.
     """
 
     def __init__(self, in_channels: int, token_channels: int, num_tokens: int = 16, **kwargs) -> None:

@@ -10,6 +10,8 @@ from vt.registry import MODELS
 
 from .base import Tokenizer
 
+HIDDEN_CHANNELS = 64  # of the MLP
+
 
 @MODELS.register_module()
 class TokenLearner(Tokenizer):
@@ -18,15 +20,12 @@ class TokenLearner(Tokenizer):
     It uses an MLP in place of the linear filters of VT's :class:`FilterTokenizer`.
 
     Args:
-        in_channels, token_channels, num_tokens, groups, norm_cfg, dropout: as in :class:`Tokenizer`.
-        hidden_channels: hidden channels of the MLP.
+        in_channels, token_channels, num_tokens, groups, norm_cfg: as in :class:`Tokenizer`.
     """
 
-    def __init__(
-        self, in_channels: int, token_channels: int, num_tokens: int = 8, hidden_channels: int = 64, **kwargs
-    ) -> None:
+    def __init__(self, in_channels: int, token_channels: int, num_tokens: int = 8, **kwargs) -> None:
         super().__init__(in_channels, token_channels, num_tokens, **kwargs)
-        self.maps = pixel_maps(in_channels, hidden_channels, num_tokens)
+        self.maps = pixel_maps(in_channels, num_tokens)
 
     def pool(self, x: Tensor, tokens: Tensor | None) -> Tensor:
         x = to_pixels(x)  # N, P, C
@@ -37,11 +36,11 @@ class TokenLearner(Tokenizer):
         return self.maps(to_pixels(x)).softmax(dim=1).transpose(1, 2).unflatten(-1, x.shape[-2:]).unsqueeze(1)
 
 
-def pixel_maps(channels: int, hidden_channels: int, num_maps: int) -> nn.Sequential:
+def pixel_maps(channels: int, num_maps: int) -> nn.Sequential:
     """Return a normalisation and an MLP that map pixels ``(N, P, C)`` to logits ``(N, P, L)``."""
     return nn.Sequential(
         nn.LayerNorm(channels, eps=1e-6),
-        nn.Linear(channels, hidden_channels),
+        nn.Linear(channels, HIDDEN_CHANNELS),
         nn.GELU(),
-        nn.Linear(hidden_channels, num_maps),
+        nn.Linear(HIDDEN_CHANNELS, num_maps),
     )
