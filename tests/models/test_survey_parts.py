@@ -303,5 +303,3 @@ def test_pvts_positions_are_resized_linearly_side_by_side(size):
 
     x = torch.randn(2, 2 + size[0] * size[1], 3, dtype=torch.float64)
     assert_equal_with_gradients(OnGrid(part, size), lambda x, weights: equation(x, published.under(weights, 'part')), x)
-    with pytest.raises(UserError, match="resize='nearest' is not one of bicubic, bilinear"):
-        MODELS.build(config | dict(channels=3, size=(5, 6), resize='nearest'))

@@ -248,7 +248,7 @@ def test_modules_start_calmly_on_a_map_of_any_scale(name, scale):
     ('options', 'message'),
     [
         (dict(out_type='maps'), "out_type='maps' is neither"),
-        (dict(frozen_stages=7), 'frozen_stages=7 must be -1, 0'),
+        (dict(frozen_stages=7), 'frozen_stages=7 does not exist; the last is 1'),
     ],
 )
 def test_wrong_options_of_the_wrapper_are_one_clear_line(options, message):

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from vt._libraries import import_on_demand
 
-from . import attentions, backbones, classifiers, embeddings, feed_forward, fusers, heads, necks, positions, tokenizers
+from . import attentions, backbones, classifiers, embeddings, fusers, necks, positions, tokenizers
 from .attentions import *
 from .backbones import *
 from .block import Block
 from .classifiers import *
 from .embeddings import *
-from .feed_forward import *
+from .feed_forward import FeedForward, SqueezeExcite
 from .fusers import *
 from .grid import OnMap, TokenPart
-from .heads import *
+from .heads import DistillationTokenHead, DropoutLinearClsHead, TokenLabelHead
 from .layer_init import LayerInit
 from .lora import LoRAModel
 from .messengers import MessengerBias, MessengerBlock, MessengerEmbed, MessengerMerging, MessengerWindows
@@ -32,6 +32,9 @@ from .vt_module import VTModule
 __all__ = [
     'VTFPN',
     'Block',
+    'DistillationTokenHead',
+    'DropoutLinearClsHead',
+    'FeedForward',
     'LargeImageSegmentor',
     'LayerInit',
     'LoRAModel',
@@ -45,7 +48,9 @@ __all__ = [
     'OnMap',
     'Record',
     'SegBandsPreProcessor',
+    'SqueezeExcite',
     'TokenBatchNorm',
+    'TokenLabelHead',
     'TokenPart',
     'TokenPooling',
     'VTModule',
@@ -55,9 +60,7 @@ __all__ += attentions.__all__
 __all__ += backbones.__all__
 __all__ += classifiers.__all__
 __all__ += embeddings.__all__
-__all__ += feed_forward.__all__
 __all__ += fusers.__all__
-__all__ += heads.__all__
 __all__ += necks.__all__
 __all__ += positions.__all__
 __all__ += tokenizers.__all__

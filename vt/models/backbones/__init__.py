@@ -5,8 +5,7 @@ from .hugging_face import FrozenBackbone, HuggingFaceBackbone
 from .mvit import MViT
 from .token_backbone import TokenBackbone
 from .vt_backbone import VTBackbone
-from .vt_resnet import VTResNet, VTResNetAnywhere
-from .vt_resnet_cifar import VTResNetCIFAR
+from .vt_resnet import VTResNet, VTResNetAnywhere, VTResNetCIFAR
 
 __all__ = [
     'FrozenBackbone',

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from mmcv.cnn import ConvModule
-from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor, nn
 
 from vt.errors import UserError
@@ -16,13 +15,14 @@ from vt.registry import MODELS
 from ..embeddings.bottleneck import Bottleneck
 from ..grid import Size
 from ..recomputation import recompute
+from .frozen_stages import FrozenStages
 from .parallel_resolutions import BN, ParallelResolutions
 
 INIT = (dict(type='vt.LayerInit', layer=['Conv2d', 'Linear']),)  # PyTorch's defaults, as in the authors' code
 
 
 @MODELS.register_module()
-class HRFormer(BaseBackbone):
+class HRFormer(FrozenStages):
     """HRFormer: a convolutional stem, two bottlenecks, then stages of :class:`ParallelResolutions`.
 
     The first stage has two branches, and each later stage one more.
@@ -58,8 +58,6 @@ class HRFormer(BaseBackbone):
         init_cfg: dict | Sequence[dict] = INIT,
     ) -> None:
         super().__init__(list(init_cfg) if isinstance(init_cfg, Sequence) else init_cfg)
-        if frozen_stages >= len(stages):
-            raise UserError(f'HRFormer: frozen_stages={frozen_stages} does not exist; the last is {len(stages) - 1}')
         size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
         wide = 4 * stem_channels
         self.stem = nn.Sequential(
@@ -88,9 +86,8 @@ class HRFormer(BaseBackbone):
             self.stages.append(modules)
             before = channels
         self.out_indices = sorted(index % len(before) for index in out_indices or range(len(before)))
-        self.frozen_stages = frozen_stages
         self.with_cp = with_cp
-        self._freeze()
+        self.freeze(frozen_stages)
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Images ``(N, in_channels, height, width)`` to a tuple of maps ``(N, C, H, W)``, the finest first."""
@@ -124,17 +121,9 @@ class HRFormer(BaseBackbone):
         inside = int(rest[2]) + 1 if rest[0] == 'branches' else depths[int(index)][int(module)]
         return before + inside, num_layers
 
-    def train(self, mode: bool = True) -> 'HRFormer':
-        """Switch modes; frozen stages stay in evaluation mode."""
-        super().train(mode)
-        self._freeze()
-        return self
-
-    def _freeze(self) -> None:
-        number = max(0, self.frozen_stages + 1)
-        for part in (*[self.stem][:number], *self.transitions[:number], *self.stages[:number]):
-            part.eval()
-            part.requires_grad_(False)
+    def stage_parts(self) -> list[tuple[nn.Module, ...]]:
+        parts = list(zip(self.transitions, self.stages))
+        return [(self.stem, *parts[0]), *parts[1:]]
 
 
 def _transition(before: Sequence[int], channels: Sequence[int]) -> nn.ModuleList:

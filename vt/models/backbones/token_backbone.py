@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 from mmcv.cnn import build_norm_layer
-from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor, nn
 
 from vt.checkpoints.weights import load_init_cfg
@@ -17,13 +16,14 @@ from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..grid import Size, split_class_tokens, to_map
+from .frozen_stages import FrozenStages
 from .stage import NORM, SameTokens, Stage
 
 INIT = (dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.0),)
 
 
 @MODELS.register_module()
-class TokenBackbone(BaseBackbone):
+class TokenBackbone(FrozenStages):
     """A vision transformer built from the parts in a config; published models are in ``configs/_base_/models``.
 
     Args:
@@ -80,10 +80,6 @@ class TokenBackbone(BaseBackbone):
             super().__init__([*([init_cfg] if isinstance(init_cfg, dict) else init_cfg or ()), *layer_inits])
         if wrong := [index for index in out_indices if not -len(stages) <= index < len(stages)]:
             raise UserError(f'TokenBackbone: out_indices={wrong} do not exist; the stages are 0 to {len(stages) - 1}')
-        if frozen_stages >= len(stages):
-            raise UserError(
-                f'TokenBackbone: frozen_stages={frozen_stages} does not exist; the last stage is {len(stages) - 1}'
-            )
         size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
         self.image_size = size
         stages = merge_options(every_stage or {}, stages)
@@ -102,13 +98,12 @@ class TokenBackbone(BaseBackbone):
         self.out_type = out_type
         self.out_indices = sorted(index % len(stages) for index in out_indices)
         self.with_cp = with_cp
-        self.frozen_stages = frozen_stages
         self.out_norms = nn.ModuleDict()
         for index in self.out_indices:
             if norm_outputs and isinstance(self.stages[index].norm, nn.Identity):
                 norm_cfg = stages[index].get('norm_cfg', NORM)
                 self.out_norms[str(index)] = build_norm_layer(norm_cfg, self.stages[index].out_channels)[1]
-        self._freeze()
+        self.freeze(frozen_stages)
 
     def _check_class_tokens(self, out_type: str) -> None:
         """Raise ``UserError`` if tokens of the grid would be taken for class tokens."""
@@ -173,16 +168,8 @@ class TokenBackbone(BaseBackbone):
             return (num_layers - 1 if last else before + depths[int(stage)]), num_layers
         return before + bool(before), num_layers
 
-    def train(self, mode: bool = True) -> 'TokenBackbone':
-        """Switch modes; frozen stages stay in evaluation mode."""
-        super().train(mode)
-        self._freeze()
-        return self
-
-    def _freeze(self) -> None:
-        for stage in self.stages[: max(0, self.frozen_stages + 1)]:
-            stage.eval()
-            stage.requires_grad_(False)
+    def stage_parts(self) -> list[tuple[nn.Module, ...]]:
+        return [(stage,) for stage in self.stages]
 
 
 def merge_options(shared: dict, stages: Sequence[dict]) -> list[dict]:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor, nn
 
 from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..layer_depths import layer_depths
+from .frozen_stages import FrozenStages
 from .vt_stage import FIRST_TOKENIZER, LATER_TOKENIZER, MAP_RMS, PROJECTOR, RELATION, VTStage, require_out_type
 
 
@@ -25,7 +25,7 @@ class Identity(nn.Module):
 
 
 @MODELS.register_module()
-class VTBackbone(BaseBackbone):
+class VTBackbone(FrozenStages):
     """A backbone followed by a stage of Visual Transformer modules on its last map.
 
     Any backbone that returns maps works: MMPretrain's, timm's (``type='TIMMBackbone', features_only=True``), or those
@@ -90,24 +90,19 @@ class VTBackbone(BaseBackbone):
     ) -> None:
         super().__init__(init_cfg)
         require_out_type('VTBackbone', out_type)
-        if not -1 <= frozen_stages <= 1:
-            raise UserError(
-                f'VTBackbone: frozen_stages={frozen_stages} must be -1, 0 (the backbone) or 1 (the modules too)'
-            )
         self.backbone = MODELS.build(backbone)
         for name in drop:
             _leave_out(self.backbone, name)
         self.in_channels = in_channels
         self.out_type = out_type
         self.out_indices = tuple(out_indices)
-        self.frozen_stages = frozen_stages
         self.norm = nn.GroupNorm(1, in_channels)
         nn.init.constant_(self.norm.weight, MAP_RMS)
         drop_paths = torch.linspace(0, drop_path_rate, num_modules + 1)[1:].tolist()
         options = dict(num_tokens=num_tokens, token_channels=token_channels, groups=groups, with_cp=with_cp)
         options |= dict(tokenizer=tokenizer, later_tokenizer=later_tokenizer, relation=relation, projector=projector)
         self.stage = VTStage(in_channels, drop_paths, out_type=out_type, **options)
-        self._freeze()
+        self.freeze(frozen_stages)
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Compute tokens or maps.
@@ -143,16 +138,8 @@ class VTBackbone(BaseBackbone):
             return depths[rest], num_layers
         return number + (int(rest.split('.')[0]) if part == 'stage' else 0), num_layers
 
-    def train(self, mode: bool = True) -> 'VTBackbone':
-        """Set the mode; frozen parts stay in evaluation mode."""
-        super().train(mode)
-        self._freeze()
-        return self
-
-    def _freeze(self) -> None:
-        for part in (self.backbone, nn.ModuleList([self.norm, self.stage]))[: self.frozen_stages + 1]:
-            part.eval()
-            part.requires_grad_(False)
+    def stage_parts(self) -> list[tuple[nn.Module, ...]]:
+        return [(self.backbone,), (self.norm, self.stage)]
 
 
 def _leave_out(backbone: nn.Module, name: str) -> None:

@@ -11,7 +11,7 @@ import torch
 from mmcv.cnn import build_conv_layer, build_norm_layer
 from mmcv.cnn.bricks import DropPath
 from mmengine.logging import print_log
-from mmpretrain.models.backbones import ResNet
+from mmpretrain.models.backbones import ResNet, ResNet_CIFAR
 from mmpretrain.models.backbones.resnet import ResLayer
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -253,3 +253,12 @@ class VTResNet(ResNet):
 @MODELS.register_module()
 class VTResNetAnywhere(VTResNet):
     """:class:`VTResNet` under another name, for models with modules at other ``positions``."""
+
+
+@MODELS.register_module()
+class VTResNetCIFAR(VTResNet, ResNet_CIFAR):
+    """:class:`VTResNet` for small images, with the stem of :class:`mmpretrain.models.ResNet_CIFAR`: one 3x3
+    convolution without stride or pooling. Args: those of :class:`VTResNet` without ``deep_stem``.
+    """
+
+    stem_stride = 1

@@ -6,7 +6,7 @@ Letters: N batch, P = H * W patches, K classes.
 import torch
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
-from torch.nn.functional import interpolate, one_hot
+from torch.nn.functional import cross_entropy, interpolate, one_hot
 
 from vt.checkpoints.loading import weights_only
 from vt.errors import UserError
@@ -92,11 +92,12 @@ class TokenLabelClassifier(DistilledClassifier):
         box, labels = mixed[0], self._labels(data_samples)  # P; N, K
         share = box.to(labels).mean()
         scores, patches = self.head(features), swap(self.head.patch_logits(features), box)
-        maps = smooth(self._patch_labels(inputs, data_samples, labels, sizes[0]), self.label_smoothing)
-        labels = smooth(labels, self.label_smoothing)
+        maps = self._patch_labels(inputs, data_samples, labels, sizes[0]).float().expand_as(patches)
+        labels = ((1 - share) * labels + share * labels.flip(0)).float()
+        smoothing = dict(label_smoothing=self.label_smoothing)
+        loss = cross_entropy(patches.float().flatten(0, 1), maps.flatten(0, 1), **smoothing)
         return dict(
-            loss_cls=soft_cross_entropy(scores, (1 - share) * labels + share * labels.flip(0)),
-            loss_patches=self.distillation_weight * soft_cross_entropy(patches, maps),
+            loss_cls=cross_entropy(scores.float(), labels, **smoothing), loss_patches=self.distillation_weight * loss
         )
 
     def _labels(self, data_samples: list[DataSample]) -> Tensor:
@@ -147,13 +148,3 @@ def draw_box(size: Size, device: torch.device) -> Tensor:
 def swap(x: Tensor, box: Tensor) -> Tensor:
     """Replace the tokens in a box by those of the reversed batch, ``(N, P, C)``; applied twice, it is the identity."""
     return torch.where(box[None, :, None], x.flip(0), x)
-
-
-def smooth(labels: Tensor, share: float) -> Tensor:
-    """Label smoothing of probabilities ``(..., K)``: spread a share evenly over all classes."""
-    return (1 - share) * labels + share / labels.shape[-1]
-
-
-def soft_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy of logits ``(..., K)`` with probabilities ``(..., K)``, averaged over all leading axes."""
-    return -(labels * logits.float().log_softmax(dim=-1)).sum(dim=-1).mean()

@@ -1,7 +1,6 @@
 """Embeddings: tokens from an image, a video or a map. VT's tokenizers are in :mod:`vt.models.tokenizers`."""
 
-from .cubes import CubeEmbed
-from .patches import ConvolutionalEmbed, PatchEmbed, PatchMerging
+from .patches import ConvolutionalEmbed, CubeEmbed, PatchEmbed, PatchMerging
 from .progressive_sampling import ProgressiveSampling
 from .reduction_cell import ReductionCell
 from .soft_split import SoftSplit

@@ -74,7 +74,8 @@ class VTFPN(FPN):
         projector: dict | None = PROJECTOR,
         **fpn,
     ) -> None:
-        num_levels = _count_levels(len(in_channels), **fpn)
+        end = fpn.get('end_level', -1)
+        num_levels = (len(in_channels) if end == -1 else end) - fpn.get('start_level', 0)
         if num_outs is None:
             num_outs = num_levels
         if fpn.get('upsample_cfg', UPSAMPLE) != UPSAMPLE:
@@ -151,9 +152,3 @@ class VTFPN(FPN):
         for convolve in self.fpn_convs:
             extra.append(x := convolve(relu(x) if extra and self.relu_before_extra_convs else x))
         return extra
-
-
-def _count_levels(num_inputs: int, start_level: int = 0, end_level: int = -1, **others) -> int:
-    """Number of inputs that FPN uses."""
-    end = num_inputs if end_level == -1 else end_level
-    return end - start_level

@@ -11,13 +11,10 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
 from vt.checkpoints.grids import FileGrids
-from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..checks import require_divisible
 from ..grid import Size, TokenPart, split_class_tokens, to_map, to_tokens
-
-RESIZES = ('bicubic', 'bilinear')
 
 
 @MODELS.register_module()
@@ -31,9 +28,6 @@ class AbsolutePosition(TokenPart):
         resize: interpolation for other grids: ``'bicubic'`` (code of CeiT, LocalViT and T2T), with antialiasing when
             downsampling, or ``'bilinear'`` (PVT's code). Videos always use trilinear. timm's default always uses
             antialiasing, which gives other values.
-
-    Raises:
-        UserError: an unknown ``resize``.
     """
 
     vectors: Tensor
@@ -42,8 +36,6 @@ class AbsolutePosition(TokenPart):
         super().__init__()
         self.size = tuple(size)
         self.resize = resize
-        if resize not in RESIZES:
-            raise UserError(f'AbsolutePosition: resize={resize!r} is not one of {", ".join(RESIZES)}')
         self.set_vectors(channels, num_class_tokens)
 
     def set_vectors(self, channels: int, num_class_tokens: int) -> None:

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from vt.registry import MODELS
 
-from ..checks import optional_part, require_with
-from ..grid import Size, TokenPart, split_class_tokens, to_map, to_tokens
+from .checks import optional_part, require_with
+from .grid import Size, TokenPart, split_class_tokens, to_map, to_tokens
 
 CLASS_TOKENS = dict(fed=None, passed=torch.clone, dropped=torch.zeros_like)  # treatment of class tokens
 
