@@ -25,7 +25,8 @@ class FrozenStages(BaseBackbone):
         self.frozen_stages = frozen_stages
         for stage in self.stage_parts()[: frozen_stages + 1]:
             for part in stage:
-                part.eval().requires_grad_(False)
+                part.eval()
+                part.requires_grad_(False)
 
     def train(self, mode: bool = True) -> 'FrozenStages':
         """Switch modes; frozen stages stay in evaluation mode."""
