@@ -22,6 +22,7 @@ from vt.checkpoints.loading import weights_only
 from vt.checkpoints.publishing import publish
 from vt.checkpoints.reading import load_checkpoint as load_safely
 from vt.checkpoints.weights import load_weights
+from vt.errors import UserError
 from vt.models.classifiers.teacher import Teacher, build_classifier
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
@@ -81,23 +82,19 @@ def caches(tmp_path, monkeypatch):
     return folder
 
 
-@pytest.mark.parametrize(
-    'name', ['torchvision://resnet18', 'modelzoo://resnet18', 'open-mmlab://vgg16_caffe', 'mmcls://vgg11']
-)
+@pytest.mark.parametrize('name', ['torchvision://resnet18', 'open-mmlab://vgg16_caffe', 'openmmlab://vgg16_caffe'])
 def test_names_of_downloaded_files(name, caches, marker):
     kind, model = name.split('://')
-    addresses = dict(
-        torchvision=mmengine_checkpoint.get_torchvision_models,
-        modelzoo=mmengine_checkpoint.get_torchvision_models,
-        mmcls=mmengine_checkpoint.get_mmcls_models,
-    ).get(kind, mmengine_checkpoint.get_external_models)()
-    path = caches / addresses[model].rpartition('/')[2]
+    zoos = mmengine_checkpoint.get_torchvision_models(), mmengine_checkpoint.get_external_models()
+    path = caches / zoos[kind != 'torchvision'][model].rpartition('/')[2]
     in_checkpoint(CALLS['exec'])(path, marker)
     with weights_only(), pytest.raises(ValueError, match=r'it asks for builtins\.exec'):
         CheckpointLoader.load_checkpoint(name)
     assert not marker.exists()
     torch.save(dict(state_dict={'backbone.a': torch.ones(1)}), path)
     assert load_safely(name)['state_dict']
+    with weights_only(), pytest.raises(UserError, match='mmcls:// is not supported: download it and give its path'):
+        CheckpointLoader.load_checkpoint('mmcls://vgg11')
 
 
 def test_names_that_a_user_adds(tmp_path, caches, hostile, marker):

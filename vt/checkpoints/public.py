@@ -18,9 +18,9 @@ from vt.untrusted_text import printable
 
 EXTRAS = dict(timm='timm', hf='hub')  # of setup.py
 ZOOS = {
-    **dict.fromkeys(('torchvision', 'modelzoo'), mmengine_checkpoint.get_torchvision_models),
-    **dict.fromkeys(('open-mmlab', 'openmmlab'), mmengine_checkpoint.get_external_models),
-    'mmcls': mmengine_checkpoint.get_mmcls_models,
+    'torchvision': mmengine_checkpoint.get_torchvision_models,
+    'open-mmlab': mmengine_checkpoint.get_external_models,
+    'openmmlab': mmengine_checkpoint.get_external_models,
 }
 
 

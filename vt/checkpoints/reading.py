@@ -130,7 +130,7 @@ def load_checkpoint(name: str | Path, map_location: Any = None) -> dict:
     Args:
         name: a path; a URL ``https://...``, whose file is kept in PyTorch's cache; published weights
             ``timm://NAME``, ``hf://OWNER/NAME`` or ``torchvision://ResNet50_Weights.IMAGENET1K_V2``; or a name in one
-            of mmengine's model zoos, ``torchvision://resnet50``, ``open-mmlab://...`` or ``mmcls://...``.
+            of mmengine's model zoos, ``torchvision://resnet50`` or ``open-mmlab://...``.
         map_location: see ``torch.load``.
 
     Raises:
@@ -138,9 +138,8 @@ def load_checkpoint(name: str | Path, map_location: Any = None) -> dict:
         UserError: the name does not exist, or weights are complex, NaN or infinite; DamagedError or RefusedError if the
             file is damaged or asks for more than weights need.
     """
-    scheme, _, model = str(name).partition('://')
-    if scheme == 'timm':
-        loaded = dict(state_dict=read_timm(model))
+    if str(name).startswith('timm://'):
+        loaded = dict(state_dict=read_timm(str(name).removeprefix('timm://')))
         _require_finite(loaded, name)
         return loaded
     path = locate(str(name))
@@ -159,9 +158,6 @@ def load_checkpoint(name: str | Path, map_location: Any = None) -> dict:
             check_dataset_meta(Checkpoint('', loaded).dataset_meta, 'dataset_meta.', f' of {path}')
         _require_finite(loaded, path)
         _keep_data(loaded)
-    if scheme == 'mmcls':  # a whole classifier, of which the backbone is used
-        state = loaded.get('state_dict', loaded)
-        return dict(state_dict={key[9:]: state[key] for key in state if key.startswith('backbone.')})
     return loaded
 
 

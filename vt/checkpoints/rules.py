@@ -6,6 +6,9 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
+from vt.errors import UserError
+from vt.untrusted_text import printable
+
 # Computed buffers, which only some versions of a library store.
 COMPUTED = re.compile(
     r'(num_batches_tracked|relative_position_index|relative_coords_table|attn_mask|relative_id|point_coord)$'
@@ -37,7 +40,7 @@ class Rules:
     """
 
     def __init__(self, model: nn.Module, whole: bool = False, may_differ: tuple[str, ...] = ()) -> None:
-        children, self.whole = dict(model.named_children()), whole
+        children, self.own, self.whole = dict(model.named_children()), model.state_dict().keys(), whole
         self.base = 'backbone.' if 'backbone' in children else ''
         self.others = tuple(f'{child}.' for child in children if self.base and child != 'backbone')
         self.free = () if whole else (*may_differ, *(part for part in self.others if 'head' in part))
@@ -52,27 +55,38 @@ class Rules:
             for name, child in backbone.named_children()
             if re.search(r'norm|^ln\d', name) and all(parameter.dim() == 1 for parameter in child.parameters())
         ]
-        self.optional = [*by_design, *norms, *self.others]
-        self.buffers = {name for name, _ in model.named_buffers() if not name.endswith(STATISTICS)}
+        self.optional = [] if whole else [*by_design, *norms, *self.others]
+        computed = 'num_batches_tracked' if whole else ''
+        buffers = (name for name, _ in model.named_buffers() if name.endswith(computed))
+        self.computed = {name for name in buffers if not name.endswith(STATISTICS)}
         self.parts = {part_of(key) for key in backbone.state_dict()} | dict(backbone.named_children()).keys()
 
-    def lacking(self, missing: Iterable[str], loaded: set[str]) -> list[str]:
-        """Return the missing tensors that a file must have, given the names of those that were loaded."""
-        if self.whole:
-            return sorted(key for key in missing if not key.endswith('num_batches_tracked'))
-        allowed = self._allowed(loaded)
-        return sorted(key for key in missing if key not in self.buffers and not key.startswith(allowed))
+    def require(self, loaded: set[str], missing: Iterable[str], left: Iterable[str]) -> None:
+        """Compare the tensors of a file with the rules.
 
-    def excess(self, left: Iterable[str], loaded: set[str]) -> list[str]:
-        """Return the tensors of a file that must not be ignored, given the names of those that were loaded."""
-        allowed = () if self.whole else self._allowed(loaded)
-        return sorted(key for key in left if self.whole or not (key.startswith(allowed) or self._is_foreign(key)))
+        Args:
+            loaded: names of the loaded tensors of the model.
+            missing: names in the model that the file does not have.
+            left: names in the file that were not used.
 
-    def _allowed(self, loaded: set[str]) -> tuple[str, ...]:
-        return *self.free, *(part for part in self.optional if not any(key.startswith(part) for key in loaded))
+        Raises:
+            UserError: a tensor is missing or ignored that must not be, or nothing was loaded.
+        """
+        absent = (part for part in self.optional if not any(key.startswith(part) for key in loaded))
+        allowed = (*self.free, *absent)
+        lacking = sorted(key for key in missing if key not in self.computed and not key.startswith(allowed))
+        excess = sorted(key for key in left if not (key.startswith(allowed) or self._is_foreign(key)))
+        for difference, names in (('lacks', lacking), ('also has', excess)):
+            if names:
+                more = f' and {len(names) - 1} more' if len(names) > 1 else ''
+                raise UserError(f'of {len(self.own)} tensors it {difference} {printable(names[0], 120)}{more}')
+        if not loaded:
+            raise UserError(f'it has none of the {len(self.own)} tensors')
 
     def _is_foreign(self, key: str) -> bool:
         """Return whether a tensor is of a part that the model does not have, such as a classifier or a later stage."""
+        if self.whole:
+            return False
         if not key.startswith(self.base):
             return not key.startswith(self.others)
         key = key.removeprefix(self.base)

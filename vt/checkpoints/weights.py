@@ -142,7 +142,7 @@ def load_weights(
     grids = FileGrids(grid, checkpoint.image_size(), own_size, is_same_model=whole)
     held = checkpoint.state(weights)
     complaint, remedy = (f"{name} is not {owner}'s", WHOLE) if whole else (f'{name} does not fit', PART)
-    with _refusing(complaint, remedy), _unchanged_if_refused(model):
+    with _refusing(model, complaint, remedy):
         source, state, outside = to_own_names(model, held, prefix)
         resized = _resize_positions(model, state, grids, exempt) if resizes else {}
         adapted = adapt_stem(model, state, channels, exempt) if adapts or not whole else ''
@@ -158,7 +158,7 @@ def load_weights(
         counters = {key for key in own if key.endswith('num_batches_tracked')}  # missing ones start at 0
         loaded = own.keys() - missing - (counters - state.keys())
         left = [*free, *unexpected, *(outside if whole else ())]
-        _require(rules, own, loaded, {*missing} - kept, left)
+        rules.require(loaded, {*missing} - kept, left)
     left = [f'{prefix or ""}{key}' for key in (*free, *unexpected, *computed)] + outside
     notes = [*filter(None, [adapted]), f'format: {source}', *_which(checkpoint, weights)]
     report = Report(name, loaded, resized, missing, left, notes)
@@ -189,23 +189,14 @@ def _resize_positions(model: nn.Module, state: State, grids: FileGrids, exempt: 
 
 
 @contextmanager
-def _unchanged_if_refused(model: nn.Module) -> Iterator[None]:
-    """Restore the model's tensors if the block raises a ``UserError``."""
+def _refusing(model: nn.Module, complaint: str, remedy: str) -> Iterator[None]:
+    """Restore the model's tensors if the block raises a ``UserError``, and complete its message."""
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     try:
         yield
-    except UserError:
+    except UserError as error:
         for name, tensor in model.state_dict().items():
             tensor.copy_(before[name])
-        raise
-
-
-@contextmanager
-def _refusing(complaint: str, remedy: str) -> Iterator[None]:
-    """Complete a ``UserError`` of the block with whose weights do not fit, and what to do."""
-    try:
-        yield
-    except UserError as error:
         raise UserError(f'{complaint}: {error}; {remedy}') from error.__cause__
 
 
@@ -220,19 +211,6 @@ def _enter(model: nn.Module, state: State) -> tuple[list[str], list[str]]:
         is_shape = differing and type(error) is RuntimeError  # other errors are of a part that resizes tensors
         reason = f'{differing[0]}{_more(differing)}' if is_shape else printable(error, 300)
         raise UserError(f'{reason} (it has {len(shapes)} of the {len(own)} tensors)') from error
-
-
-def _require(rules: Rules, own: State, loaded: set[str], missing: Iterable[str], left: Sequence[str]) -> None:
-    """Check the missing and the ignored tensors of a file by the rules.
-
-    Raises:
-        UserError: a tensor is missing or ignored that must not be, or nothing was loaded.
-    """
-    for difference, names in (('lacks', rules.lacking(missing, loaded)), ('also has', rules.excess(left, loaded))):
-        if names:
-            raise UserError(f'of {len(own)} tensors it {difference} {printable(names[0], 120)}{_more(names)}')
-    if not loaded:
-        raise UserError(f'it has none of the {len(own)} tensors')
 
 
 def _which(checkpoint: Checkpoint, weights: str | None) -> list[str]:
