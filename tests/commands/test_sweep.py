@@ -90,7 +90,7 @@ def test_runs_get_the_gpus_that_the_sweep_sees(tmp_path, monkeypatch, visible, d
 def test_a_failed_run_is_named_and_the_report_has_the_others(tmp_path):
     arguments = [CONFIG, 'model.backbone.num_tokens=4,-3', *SMALL]
     result = run_forked('sweep.py', *arguments, cwd=tmp_path)
-    assert_one_line(result, '1 of 2 runs failed, see output.txt of each: num_tokens=-3, seed 0: error: ')
+    assert_one_line(result, '1 of 2 runs failed, see output.txt of each: num_tokens=-3, seed 0: ')
     assert 'num_tokens=4, seed 0: finished' in result.stdout
     (record,) = records(tmp_path / FOLDER).values()
     assert record['options']['model.backbone.num_tokens'] == 4
