@@ -70,8 +70,7 @@ def export(args: argparse.Namespace) -> None:
         worst = max(differences, key=differences.__getitem__)
         file = f'{name}{next(iter(contents[kind]))}'
         rows.append(dict(format=kind, file=file, difference=differences[worst], at=worst))
-    shape = None if program.open_size else images.shape[1:]
-    own = enter_scores(rows, model, runs, args.accuracy, shape) if args.accuracy is not None else {}
+    own = enter_scores(rows, model, runs, args.accuracy) if args.accuracy is not None else {}
     refused = {row['format']: reason for row in rows if (reason := why_refused(row, args))}
     for kind in args.formats:
         if kind in refused:
@@ -128,18 +127,13 @@ def read_inputs(model: Any, files: list[Path], dataset: Callable[[Config], Datas
 
 
 @torch.no_grad()
-def enter_scores(
-    rows: list[dict], model: Any, runs: dict[str, Run], number: int, shape: torch.Size | None
-) -> dict[str, Any]:
+def enter_scores(rows: list[dict], model: Any, runs: dict[str, Run], number: int) -> dict[str, Any]:
     """Add the score of each format on the test set, or on ``number`` of its images, to the rows.
 
     Pipeline, head and metrics are those of the model; the exported network replaces the model's network.
 
     Returns:
         ``metric``, ``score`` and the number of images of the model.
-
-    Raises:
-        UserError: an image has another shape than the fixed ``shape``.
     """
     cfg, dataset = model.cfg, build_test_set(model.cfg)
     part = Subset(dataset, spread_evenly(dataset, number or len(dataset)))
@@ -150,9 +144,6 @@ def enter_scores(
         for evaluator in evaluators.values():
             evaluator.dataset_meta = dataset.metainfo
         for batch in track(loader, 'Testing'):
-            found = model.data_preprocessor(batch, False)['inputs'].shape[-len(shape or ()) :]
-            if shape and found != shape:
-                raise UserError(f'--accuracy: the size is fixed, {list(shape)}, but test images have {list(found)}')
             for name, run in contexts.items():
                 with answered_by(model, run) if run else nullcontext():
                     evaluators[name].process(data_samples=model.test_step(batch), data_batch=batch)
