@@ -26,18 +26,8 @@ from vt.untrusted_text import printable
 from .data_page import write_page
 from .outputs import check_output, write_json
 
-LEVELS = ('problems', 'warnings')
 UNEVEN = 3  # ratio of samples, or pixels, of the largest and the smallest class from which imbalance is reported
 SHOWN = 50  # problems on the console, or rows of the table; --out has all
-# The checks, and the kinds of problems of each.
-CHECKS = {
-    'files': ('missing', 'unreadable', 'mode', 'size', 'empty', 'not read', 'frames', 'depth'),
-    'labels': ('label', 'values', 'turned', 'contradiction'),
-    'classes': ('classes', 'order'),
-    'files left out': ('left out',),
-    'samples of each class': ('one class', 'no samples'),
-    'duplicates': ('duplicate', 'same'),
-}
 
 
 def check_dataset(args: argparse.Namespace) -> None:
@@ -64,7 +54,7 @@ def check_dataset(args: argparse.Namespace) -> None:
         folder.mkdir(exist_ok=True)
         write_json(report, folder / 'data.json')
         lines = [*map(describe_data_set, report['data_sets'])]
-        write_page(folder / 'index.html', args.config, report, sources, verdicts(report), lines, reads_bgr(cfg))
+        write_page(folder / 'index.html', args.config, report, sources, lines, reads_bgr(cfg))
         print(f'written to {folder}')
     elif args.out:
         write_json(report, args.out, follow=True)
@@ -87,8 +77,6 @@ def print_report(report: dict) -> None:
     if len(problems) > SHOWN:
         console.print(f'... and {len(problems) - SHOWN} more; --out FILE has them all')
     counts = ', '.join(f'{number} {kind}' for kind, number in report['counts'].items())
-    for check, verdict, _ in verdicts(report):
-        console.print(f'{check}: {verdict}')
     warnings = f' {len(report["warnings"])} warnings.' if report['warnings'] else ''
     console.print((f'{len(problems)} problems: {counts}.' if counts else 'No problem found.') + warnings)
 
@@ -123,16 +111,6 @@ def print_imbalance(sources: Sequence[Source], cfg: Config) -> None:
             line = 'the loss has a sigmoid, for which there are no weights: use a softmax for them'
     times = f'{max(found) / min(found):,.0f} times the samples of the rarest'
     print(f'training classes: the most frequent has {times}: {line}')
-
-
-def verdicts(report: dict) -> list[tuple[str, str, str]]:
-    """Return the name of each check, its result, and ``'bad'``, ``'unsure'`` for only warnings, or ``''``."""
-    found = []
-    for check, kinds in CHECKS.items():
-        bad, unsure = ([each['kind'] for each in report[name] if each['kind'] in kinds] for name in LEVELS)
-        verdict = ', '.join(f'{number:,} {kind}' for kind, number in Counter((*bad, *unsure)).items())
-        found.append((check, verdict or 'nothing wrong', 'bad' if bad else 'unsure' if unsure else ''))
-    return found
 
 
 def describe_data_set(data_set: dict) -> str:

@@ -21,7 +21,7 @@ from vt.video.decoders import open_video
 
 SIDE = 144  # of a thumbnail, in pixels
 CLASSES, EACH = 24, 4  # classes per split that are shown, and samples of each
-ROWS, LINES, BARS = 500, 200, 60  # classes in the table, problems, and classes in the histogram
+ROWS, LINES = 500, 200  # classes in the table, and problems
 MAX_NAME = 80
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
@@ -34,7 +34,6 @@ def write_page(
     config: str,
     report: dict,
     sources: Sequence[Source],
-    verdicts: list[tuple[str, str, str]],
     data_sets: list[str],
     bgr: bool,
 ) -> None:
@@ -45,7 +44,6 @@ def write_page(
         config: path of the config.
         report: result of :func:`vt.data_checks.data_report.read_data`.
         sources: the data sets and their samples.
-        verdicts: result of :func:`vt.commands.check_dataset.verdicts`.
         data_sets: one line per data set.
         bgr: whether images in memory have OpenCV's channel order.
     """
@@ -57,34 +55,15 @@ def write_page(
     text = TEMPLATES.get_template('data_page.html.j2').render(
         config=printable(config),
         side=SIDE,
-        verdicts=verdicts,
+        counts=report['counts'],
         data_sets=data_sets,
         rows=[{key: printable(value, MAX_NAME) for key, value in row.items()} for row in rows[:ROWS]],
         hidden_rows=max(0, len(rows) - ROWS),
-        histogram=_draw_histogram(rows) if rows else '',
         groups=[group for source in sources for group in _groups(source, bgr)],
         overlaid=any(sample.counts is not None for source in sources for sample in source.samples),
         **lists,
     )
     write_atomically(path, text)
-
-
-def _draw_histogram(rows: list[dict[str, str]]) -> str:
-    """Draw bars for the first classes, one colour per split, on a logarithmic scale if counts differ much."""
-    splits, shown = [name for name in rows[0] if name not in ('label', 'name')], rows[:BARS]
-    counts = np.array([[int(row[split].replace(',', '')) for row in shown] for split in splits])
-    figure = Figure(figsize=(max(4, 1.5 + 0.3 * len(shown) * len(splits)), 3.6), layout='constrained')
-    axes = figure.subplots()
-    width = 0.8 / len(splits)
-    for index, split in enumerate(splits):
-        axes.bar(np.arange(len(shown)) + (index - (len(splits) - 1) / 2) * width, counts[index], width, label=split)
-    if counts.max() > 50 * max(1, counts[counts > 0].min(initial=counts.max())):
-        axes.set_yscale('log')
-    names = [printable(row['name'], 20) for row in shown]
-    axes.set_xticks(range(len(shown)), names, rotation=90, fontsize=7, parse_math=False)
-    axes.set_ylabel('samples, or pixels of masks')
-    axes.legend()
-    return figure_address(figure)
 
 
 def _groups(source: Source, bgr: bool) -> Iterator[tuple[str, list[Thumbnail]]]:
@@ -124,17 +103,26 @@ def _draw(source: Source, info: dict[str, Any], bgr: bool) -> str:
         image = info['img']
     image = np.atleast_3d(image)[..., :3].astype(np.uint8)
     image = image.repeat(3, axis=2) if image.shape[2] == 1 else image[..., ::-1] if bgr else image
-    scale = SIDE / max(image.shape[:2])
-    size = [max(1, round(scale * side)) for side in image.shape[1::-1]]
-    image = cv2.resize(np.ascontiguousarray(image), size, interpolation=cv2.INTER_AREA)
     mask = _load(reader.load_mask, info)['gt_seg_map'] if reader.load_mask else info.get('gt_seg_map')
+    image = shrink(np.ascontiguousarray(image), SIDE)
     if mask is not None:
-        colours = np.full((256, 3), 255, np.uint8)
-        palette = np.array(source.dataset.metainfo.get('palette') or np.zeros((0, 3)), np.uint8)[:256]
-        colours[: len(palette)] = palette
-        small = cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST)
-        image = (0.5 * image + 0.5 * colours[small]).astype(np.uint8)
+        mask = cv2.resize(mask.astype(np.uint8), image.shape[1::-1], interpolation=cv2.INTER_NEAREST)
+        image = colour(image, mask, source.dataset.metainfo.get('palette'))
     return image_address(image)
+
+
+def shrink(image: np.ndarray, side: int) -> np.ndarray:
+    """Resize an image so that its longer side has this number of pixels; small images are enlarged."""
+    scale = side / max(image.shape[:2])
+    size = [max(1, round(scale * each)) for each in image.shape[1::-1]]
+    return cv2.resize(image, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_NEAREST)
+
+
+def colour(image: np.ndarray, labels: np.ndarray, palette: Sequence | None) -> np.ndarray:
+    """Lay the colours of labels ``(height, width)`` over an RGB image of this size; those without colour are white."""
+    colours = np.full((2**16, 3), 255, np.uint8)
+    colours[: len(palette or [])] = np.reshape(palette or [], (-1, 3))
+    return (0.5 * image + 0.5 * colours[labels]).astype(np.uint8)
 
 
 def _load(step: Load, info: dict[str, Any]) -> dict[str, Any]:

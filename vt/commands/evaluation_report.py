@@ -31,7 +31,7 @@ from vt.engine.run_record import describe_origin
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
-from .data_page import MAX_NAME, ROWS, TEMPLATES, figure_address, image_address
+from .data_page import MAX_NAME, ROWS, TEMPLATES, colour, figure_address, image_address, shrink
 from .outputs import write_json
 from .report_comparison import compare_reports, digest_labels
 
@@ -182,9 +182,7 @@ class _Images:
         palette: Sequence | None,
         mapper: HeatMapper | None = None,
     ) -> None:
-        self.dataset, self.is_bgr, self.results, self.mapper = dataset, is_bgr, results, mapper
-        self.colours = np.full((2**16, 3), 255, np.uint8)
-        self.colours[: len(palette or [])] = np.reshape(palette or [], (-1, 3))
+        self.dataset, self.is_bgr, self.results, self.mapper, self.palette = dataset, is_bgr, results, mapper, palette
 
     def __call__(self, about: dict[str, Any]) -> tuple[str, str]:
         sample = self.dataset[about['index']]
@@ -198,14 +196,11 @@ class _Images:
             except UserError as error:  # the model has no heat maps; the report is written without them
                 print(f'no heat maps: {error}')
                 self.mapper = None
-        scale = SIDE / max(images[0].shape[:2])
-        size = [max(1, round(scale * side)) for side in images[0].shape[1::-1]]
         maps = [cv2.imdecode(each, cv2.IMREAD_UNCHANGED) for each in self.results[about['index']].get('maps', ())]
-        size = maps[0].shape[::-1] if maps else size
-        panels = [
-            cv2.resize(each, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_NEAREST) for each in images
-        ]
-        panels[1:1] = [(0.5 * panels[0] + 0.5 * self.colours[each]).astype(np.uint8) for each in maps]
+        panels = [shrink(each, SIDE) for each in images]
+        if maps:
+            panels = [cv2.resize(each, maps[0].shape[::-1], interpolation=cv2.INTER_AREA) for each in images]
+            panels[1:1] = [colour(panels[0], each, self.palette) for each in maps]
         if maps:
             caption = f'mean IoU {about["mean_IoU"]:.1f}'
         else:
