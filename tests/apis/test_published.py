@@ -131,13 +131,13 @@ def test_hugging_faces_file_is_timms_and_needs_no_timm(caches, monkeypatch):
         (
             'tnt-small_16xb64-300e_in1k',
             'torchvision',
-            'torchvision has no known weights of tnt-small_16xb64-300e_in1k: timm and huggingface have them',
+            'torchvision has no known weights of tnt-small_16xb64-300e_in1k: it has weights of swin-tiny',
         ),
         ('vt-resnet18_digits', 'timm', 'timm has no known weights of vt-resnet18_digits: it has weights of cait-s24'),
         (
             'mvit-base-16x4_k400',
             'huggingface',
-            'huggingface has no known weights of mvit-base-16x4_k400: torchvision has them',
+            'huggingface has no known weights of mvit-base-16x4_k400: it has weights of cait-s24',
         ),
         (
             SWIN,

@@ -20,9 +20,8 @@ from vt.checkpoints.publishing import as_safetensors
 from vt.checkpoints.reading import SUFFIX, content_digits
 from vt.checkpoints.rules import COMPUTED
 from vt.engine.checks.channels import preprocessor_of
-from vt.engine.image_hooks import reads_bgr
 from vt.errors import UserError
-from vt.inference.inputs import input_shape
+from vt.inference.inputs import input_shape, takes_bgr
 from vt.untrusted_text import printable
 
 from .folders import plain_steps
@@ -55,7 +54,7 @@ def publish_as(library: str, name: str, config: Source, checkpoint: str | PathLi
     model = get_model(config, str(checkpoint))
     theirs = _build(library, name, model)
     theirs.load_state_dict(translate(model, theirs, name))
-    is_bgr = _takes_bgr(model.cfg)
+    is_bgr = takes_bgr(model.cfg)
     if is_bgr:  # the libraries give their models RGB
         stem = next(part for part in theirs.modules() if isinstance(part, (nn.Conv2d, nn.Conv3d)))
         stem.weight.data = stem.weight.data.flip(1)
@@ -136,11 +135,6 @@ def _compare(model: BaseModel, theirs: nn.Module, name: str, is_bgr: bool) -> No
         raise UserError(f'{name} gives other logits with these weights: they differ by {difference:.1e}')
 
 
-def _takes_bgr(cfg: Config) -> bool:
-    """Return whether the network takes BGR: its images are read so, and the preprocessor does not convert them."""
-    return reads_bgr(cfg) and input_shape(cfg)[0] == 3 and not preprocessor_of(cfg).get('to_rgb')
-
-
 def _describe_steps(cfg: Config, size: tuple[int, ...]) -> dict[str, Any]:
     """Return timm's settings for the test pipeline: the share of the crop, its kind, and the interpolation.
 
@@ -164,7 +158,7 @@ def _describe(name: str, model: BaseModel, theirs: nn.Module) -> dict[str, Any]:
     shape, preprocessor = input_shape(model.cfg), preprocessor_of(model.cfg)
     given = {key: preprocessor.get(key) or [none] * shape[0] for key, none in (('mean', 0), ('std', 255))}
     scaled = {key: [value / 255 for value in values] for key, values in given.items()}
-    if _takes_bgr(model.cfg):
+    if takes_bgr(model.cfg):
         scaled = {key: values[::-1] for key, values in scaled.items()}
     scaled |= _describe_steps(model.cfg, shape[-2:])
     own = {**theirs.pretrained_cfg, **scaled, 'input_size': shape, 'num_classes': model.head.num_classes}

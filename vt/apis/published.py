@@ -83,11 +83,8 @@ def find_published(config: str | PathLike | Config, library: str) -> str:
     timm, torchvision = PUBLISHED.get(name, (None, None))
     found = torchvision if library == 'torchvision' else timm
     if found is None:
-        others = [*(('timm', 'huggingface') if timm else ()), *(('torchvision',) if torchvision else ())]
         known = ', '.join(each for each, row in PUBLISHED.items() if row[library == 'torchvision'])
-        have = 'has' if len(others) == 1 else 'have'
-        advice = f'{" and ".join(others)} {have} them' if others else f'it has weights of {known}'
-        raise UserError(f'{library} has no known weights of {name or "this config"}: {advice}')
+        raise UserError(f'{library} has no known weights of {name or "this config"}: it has weights of {known}')
     return dict(timm='timm://', torchvision='torchvision://', huggingface='hf://timm/')[library] + found
 
 

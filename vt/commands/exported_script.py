@@ -20,11 +20,9 @@ from vt.apis.exporting import Run, run_onnx
 from vt.apis.folders import plain_steps
 from vt.apis.inferencers import inferencer_of
 from vt.checkpoints.files import write_atomically
-from vt.engine.checks.channels import TURNS, preprocessor_of
 from vt.engine.errors import describe, in_one_line
-from vt.engine.image_hooks import reads_bgr
 from vt.errors import UserError
-from vt.inference.inputs import input_shape
+from vt.inference.inputs import input_shape, takes_bgr
 
 # Name, height and width relative to the input, and mode of the images that the script is tried on.
 EXAMPLES = (('colour', 1, 1, 'RGB'), ('transparent', 0.7, 0.7, 'LA'), ('grey', 1.3, 2.6, 'L'))
@@ -75,12 +73,11 @@ def _with_imports(name: str, done: set[str]) -> Iterator[str]:
 
 def describe_inputs(model: Any, shape: torch.Size, open_size: bool) -> dict[str, Any]:
     """Describe the inputs ``(3, H, W)`` or ``(3, T, H, W)`` and the classes of an exported file."""
-    preprocessor, settings = model.data_preprocessor, preprocessor_of(model.cfg)
-    numbers = {name: getattr(preprocessor, name, None) for name in ('mean', 'std')}
+    numbers = {name: getattr(model.data_preprocessor, name, None) for name in ('mean', 'std')}
     return dict(
         input=['batch', *shape],
         open_size=open_size,
-        channels='RGB' if any(map(settings.get, TURNS)) or not reads_bgr(model.cfg) else 'BGR',
+        channels='BGR' if takes_bgr(model.cfg) else 'RGB',
         **{name: None if values is None else values.flatten().tolist() for name, values in numbers.items()},
         classes=model.dataset_meta.get('classes'),
     )

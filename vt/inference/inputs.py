@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from vt.datasets.bands import LoadBands, as_rgb
-from vt.engine.checks.channels import check_image_channels, image_channels
+from vt.engine.checks.channels import TURNS, check_image_channels, image_channels, preprocessor_of
 from vt.engine.config_parts import leaves
 from vt.engine.counting import one_input
 from vt.engine.errors import describe, in_one_line
@@ -76,10 +76,6 @@ class Samples:
             MissingFileError: the file does not exist.
             UserError: the file is damaged or of another kind.
         """
-        if not isinstance(file, (str, os.PathLike, np.ndarray)):
-            raise UserError(
-                f'an image is a {type(file).__name__}: give a path, or an array (height, width, 3) of uint8'
-            )
         number, kinds = (self.num_bands, np.number) if self.num_bands else (3, np.uint8)
         is_array = isinstance(file, np.ndarray)
         if is_array and (file.shape[2:] != (number,) or not np.issubdtype(file.dtype, kinds)):
@@ -293,6 +289,11 @@ def pipeline_of(cfg: Config) -> list[dict]:
     if not dataset.get('pipeline'):
         raise UserError('the config has no test_dataloader with a pipeline: set test_dataloader.dataset.pipeline')
     return dataset['pipeline']
+
+
+def takes_bgr(cfg: Config) -> bool:
+    """Return whether the network takes BGR: its images are read so, and the preprocessor does not convert them."""
+    return reads_bgr(cfg) and input_shape(cfg)[0] == 3 and not any(map(preprocessor_of(cfg).get, TURNS))
 
 
 def seen_by(model: nn.Module, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
