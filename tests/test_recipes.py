@@ -19,7 +19,7 @@ from tool_runner import ROOT
 
 from docs.reports.recipes import describe_recipes, describe_sources, find_authors
 from vt.apis import find_config
-from vt.engine.schedules import rates_after
+from vt.engine.schedules import find_misfits, rates_after
 from vt.errors import UserError
 from vt.registry import PARAM_SCHEDULERS
 
@@ -73,9 +73,10 @@ def test_a_run_has_the_authors_numbers(name):
     assert (cfg.optim_wrapper.get('clip_grad') or {}).get('max_norm') == clip
     hooks = [1 - hook.momentum for hook in cfg.get('custom_hooks', [])]
     assert hooks == ([pytest.approx(average, abs=1e-9)] if average else [])
-    rates = follow_rates(cfg)
+    rates, misfits = follow_rates(cfg)
     assert len(rates) == epochs
     assert max(rates) == rates[warm_up - 1] == pytest.approx(rate)
+    assert misfits == []
     cool = rates[300:] if epochs == 310 else rates[-1:]
     assert cool == pytest.approx([cfg.param_scheduler[1].eta_min] * len(cool), rel=0.02)
 
@@ -84,13 +85,14 @@ def test_a_run_has_the_authors_numbers(name):
 def test_ten_epochs_keep_the_last_rate_in_a_run_that_has_them(epochs, last):
     cfg = read('cswin-tiny')
     cfg.train_cfg.max_epochs = epochs
-    rates = follow_rates(cfg)
+    rates, misfits = follow_rates(cfg)
     assert rates[-last:] == [rates[-1]] * last
     assert rates[-last - 1] > 1.5 * rates[-1]
+    assert misfits == []
 
 
 def follow_rates(cfg):
-    """The rate at the end of each epoch."""
+    """The rate at the end of each epoch, and what the run would warn of."""
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=cfg.optim_wrapper.optimizer.lr)
     schedulers = []
     for config in cfg.param_scheduler:
@@ -101,7 +103,8 @@ def follow_rates(cfg):
         schedulers.append(part.build_iter_from_epoch(optimizer=optimizer, epoch_length=EPOCH, **config))
     total = EPOCH * cfg.train_cfg.max_epochs
     ways = [(start, start + EPOCH, EPOCH) for start in range(0, total, EPOCH)]
-    return rates_after(schedulers, optimizer.param_groups[-1], *ways)
+    runner = type('Runner', (), dict(max_iters=total, train_dataloader=range(EPOCH), train_loop=None))
+    return rates_after(schedulers, optimizer.param_groups[-1], *ways), list(find_misfits(schedulers, runner))
 
 
 # Parts of the names of parameters of more than one dimension that don't decay, beside none.

@@ -1,4 +1,4 @@
-"""Schedules follow the length of a run."""
+"""Schedules follow the length of a run, and one that does not fit it is a warning before the first iteration."""
 
 import math
 
@@ -116,15 +116,20 @@ class Recorder(Hook):
 
 
 def train(folder, schedulers, epochs=1, runner='VTRunner', **options):
-    """Train on two iterations an epoch; the learning rate of each."""
-    hooks = dict(checkpoint=dict(type='vt.CheckpointHook'), logger=None)
+    """Train on two iterations an epoch; the learning rate of each, and the warnings of its log file."""
+    hooks = dict(checkpoint=dict(type='vt.CheckpointHook'), logger=None, schedule=dict(type='vt.ScheduleHook'))
     hooks = {} if runner == 'Runner' else dict(default_hooks=hooks)
     options = dict(randomness=dict(seed=1)) | hooks | options
     made = build_runner(folder, dict(type='SGD', lr=0.1), epochs, runner, param_scheduler=schedulers, **options)
     recorder = Recorder()
     made.register_hook(recorder)
     made.train()
-    return recorder.values
+    log = ''.join(path.read_text() for path in (folder / made.timestamp).glob('*.log'))
+    return recorder.values, [
+        line.split(' - WARNING - ')[1]
+        for line in log.splitlines()
+        if ' ends ' in line or ' the learning rate of' in line
+    ]
 
 
 RECIPE = [
@@ -141,21 +146,21 @@ def batches_of(size):
 def iterations(number):
     """A run of a loop over iterations."""
     checkpoint = dict(type='vt.CheckpointHook', by_epoch=False)
-    hooks = dict(logger=None, checkpoint=checkpoint)
+    hooks = dict(logger=None, schedule=dict(type='vt.ScheduleHook'), checkpoint=checkpoint)
     return dict(train_cfg=dict(by_epoch=False, max_iters=number), default_hooks=hooks, **batches_of(2))
 
 
 @pytest.mark.parametrize('runner', ['Runner', 'VTRunner'])
 def test_an_epoch_of_one_iteration_warms_up_in_one(runner, tmp_path):
     """In mmengine's own runner too."""
-    values = train(tmp_path / 'run', RECIPE, epochs=6, runner=runner, **batches_of(8))
+    values, _ = train(tmp_path / 'run', RECIPE, epochs=6, runner=runner, **batches_of(8))
     decay = [0.05 * (1 + math.cos(math.pi * step / 5)) for step in range(5)]
     assert values == pytest.approx([0.001, *decay])
 
 
 @pytest.mark.parametrize('epochs', [1, 2, 7])
 def test_epochs_of_two_iterations(epochs, tmp_path):
-    values = train(tmp_path / 'run', RECIPE, epochs)
+    values, _ = train(tmp_path / 'run', RECIPE, epochs)
     decay = [0.05 * (1 + math.cos(math.pi * step / (2 * epochs - 2))) for step in range(2 * epochs - 2)]
     assert values == pytest.approx([0.001, 0.1, *decay])
 
@@ -166,14 +171,91 @@ def test_a_run_as_short_as_can_be(number, tmp_path):
         by_iteration('vt.WarmUpLR', start_factor=0.01, length=2),
         by_iteration('vt.CosineAnnealingLR', begin=2),
     ]
-    values = train(tmp_path / 'run', schedulers, **iterations(number))
+    values, warnings = train(tmp_path / 'run', schedulers, **iterations(number))
     assert len(values) == number
     assert values[0] == pytest.approx(0.001)
     assert number == 1 or max(values) == pytest.approx(0.1)
+    assert bool(warnings) == (number < 4)
+    if number == 3:
+        assert warnings[0].startswith('CosineAnnealingLR begins at the last step of the run, so it keeps')
 
 
 def by_iteration(kind, **options):
     return dict(type=kind, by_epoch=False, **options)
+
+
+@pytest.mark.parametrize(
+    ('schedulers', 'message'),
+    [
+        (cosine(0, 5), 'CosineAnnealingLR ends after 5 of 7 epochs'),
+        ([linear(1), cosine(1, 5)], 'CosineAnnealingLR ends after 5 of 7 epochs'),
+        ([linear(1), cosine(1, 10)], 'CosineAnnealingLR ends after 10 epochs, but the run after 7'),
+        (dict(type='CosineAnnealingLR', T_max=5), 'CosineAnnealingLR ends after 5 of 7 epochs'),  # and rises again
+        (dict(type='CosineAnnealingLR', T_max=9), 'CosineAnnealingLR ends after 9 epochs, but the run after 7'),
+        (by_iteration('PolyLR', end=12), 'PolyLR ends after 6 of 7 epochs'),
+        (by_iteration('PolyLR', end=15), 'PolyLR ends after 7.5 epochs, but the run after 7'),
+        (by_iteration('LinearLR', start_factor=0.1, end=15), 'LinearLR ends after 7.5 epochs, but the run after 7'),
+        (by_iteration('LinearLR', start_factor=1.0, end_factor=0.1, end=8), 'LinearLR ends after 4 of 7 epochs'),
+        (dict(type='LinearLR', start_factor=0.1, end=1), 'LinearLR has a single step'),
+        (dict(type='ConstantLR', factor=0.1, end=1), 'ConstantLR has a single step'),
+        (dict(type='MultiStepLR', milestones=[3, 8]), 'MultiStepLR ends after 9 epochs, but the run after 7'),
+        (dict(type='ExponentialLR', gamma=0.9, end=5), 'ExponentialLR ends after 5 of 7 epochs'),
+        (dict(type='OneCycleLR', eta_max=0.1, total_steps=9), 'OneCycleLR ends after 9 epochs, but the run after 7'),
+        (
+            dict(type='CosineRestartLR', periods=[3, 5], restart_weights=[1, 0.5], eta_min=0.0),
+            'CosineRestartLR ends after 8 epochs, but the run after 7',
+        ),
+        (by_iteration('vt.WarmUpLR', length=15), 'WarmUpLR ends after 7.5 epochs, but the run after 7'),
+    ],
+)
+def test_what_does_not_fit_is_a_warning_with_the_last_rate(schedulers, message, tmp_path):
+    schedulers = schedulers if isinstance(schedulers, list) else [schedulers]
+    values, (warning,) = train(tmp_path / 'run', schedulers, epochs=7)
+    assert warning.startswith(message)
+    assert warning.endswith(f'the learning rate of the last iteration is {values[-1]:.3g}')
+
+
+@pytest.mark.parametrize(
+    'schedulers',
+    [
+        [],
+        RECIPE,
+        [linear(1), cosine(1, 7)],
+        [linear(3)],
+        [dict(type='ConstantLR', factor=0.1, end=2)],
+        [dict(type='MultiStepLR', milestones=[3, 6])],
+        [linear(1), dict(type='MultiStepLR', milestones=[3], end=5)],
+        [dict(type='StepLR', step_size=3)],
+        [dict(type='ExponentialLR', gamma=0.9, end=10**6)],
+        [dict(type='PolyLR')],
+        [dict(type='CosineAnnealingMomentum', T_max=3)],
+    ],
+    ids=lambda schedulers: '+'.join(scheduler['type'] for scheduler in schedulers) or 'none',
+)
+def test_what_fits_is_none(schedulers, tmp_path):
+    momentum = dict(optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.1, momentum=0.9)))
+    assert train(tmp_path / 'run', schedulers, epochs=7, **momentum)[1] == []
+
+
+def test_epochs_in_a_loop_over_iterations_are_a_warning(tmp_path):
+    values, (warning,) = train(tmp_path / 'run', [dict(type='MultiStepLR', milestones=[2])], **iterations(4))
+    assert warning.startswith('MultiStepLR counts epochs but the run counts iterations')
+    assert set(values) == {0.1}
+
+
+def test_the_last_rate_is_the_base_rate_after_a_checkpoint_too(tmp_path):
+    """Of a run with rates of single parameters, resumed into more epochs than its schedule was saved with."""
+    wrapper = dict(
+        optimizer=dict(type='SGD', lr=0.1),
+        paramwise_cfg=dict(custom_keys=dict(norm=dict(lr_mult=0.5))),
+    )
+    options = dict(optim_wrapper=wrapper)
+    train(tmp_path / 'run', RECIPE, epochs=4, **options)
+    resumed = dict(load_from=tmp_path / 'run/epoch_4.pth', resume=True)
+    values, (warning,) = train(tmp_path / 'longer', RECIPE, epochs=6, **options, **resumed)
+    assert len(values) == 4
+    assert warning.startswith('CosineAnnealingLR ends after 4 of 6 epochs')
+    assert warning.endswith(f' is {values[-1]:.3g}')
 
 
 @pytest.mark.parametrize(('counts', 'lr'), [(1, 0.05), (2, 0.1), (6, 0.3)])
@@ -181,7 +263,7 @@ def test_a_scaled_rate_counts_accumulated_batches(counts, lr, tmp_path):
     """Batches of 4; the rate, 0.1, is for 8."""
     wrapper = dict(accumulative_counts=counts, optimizer=dict(type='SGD', lr=0.1))
     scaling = dict(base_batch_size=8, enable=True)
-    hooks = dict(logger=None, checkpoint=dict(type='vt.CheckpointHook'))
+    hooks = dict(logger=None, schedule=dict(type='vt.ScheduleHook'), checkpoint=dict(type='vt.CheckpointHook'))
     made = build_runner(
         tmp_path, None, 1, optim_wrapper=wrapper, auto_scale_lr=scaling, param_scheduler=[], default_hooks=hooks
     )

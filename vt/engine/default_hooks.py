@@ -18,6 +18,7 @@ DEFAULT_HOOKS = dict(
     seed=dict(type='vt.SeedHook'),
     weights_match=dict(type='vt.WeightsMatchHook'),
     resume=dict(type='vt.ResumeHook'),
+    schedule=dict(type='vt.ScheduleHook'),
     finite_loss=dict(type='vt.FiniteLossHook'),
     preemption=dict(type='vt.PreemptionHook'),
     sync_buffers=dict(type='vt.SyncBuffersHook'),

@@ -1,4 +1,4 @@
-"""Learning rate schedules that adapt to the length of a run.
+"""Learning rate schedules that adapt to the length of a run, and warnings about schedules that do not fit it.
 
 mmengine sets ``end`` of a schedule to the length of the run if the config does not set it. The schedules here use it to
 limit or scale their lengths to the run.
@@ -6,14 +6,15 @@ limit or scale their lengths to the run.
 
 import copy
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from mmengine.hooks import Hook
 from mmengine.optim import scheduler as optim
 from mmengine.runner import EpochBasedTrainLoop, Runner
 
-from vt.registry import PARAM_SCHEDULERS
+from vt.registry import HOOKS, PARAM_SCHEDULERS
 
 
 class InEpochs:
@@ -74,6 +75,100 @@ class ExponentialLR(InEpochs, optim.ExponentialLR):
     def __init__(self, optimizer: Any, gamma: float, of: int, end: int, begin: int = 0, **kwargs) -> None:
         # end is not passed on: it would be saved, and the decay would stop in a run that is resumed for more epochs.
         super().__init__(optimizer, gamma=gamma ** (of / end), begin=min(begin, end - 1), **kwargs)
+
+
+@HOOKS.register_module()
+class ScheduleHook(Hook):
+    """Warn before training if a schedule does not fit the run.
+
+    The check uses the schedules of the run after a checkpoint has been resumed.
+    """
+
+    def before_train(self, runner: Runner) -> None:
+        groups = runner.param_schedulers or []
+        for schedulers in groups.values() if isinstance(groups, dict) else [groups]:
+            rates = [scheduler for scheduler in schedulers if scheduler.param_name == 'lr']
+            misfits = list(find_misfits(rates, runner))
+            if misfits:
+                rate = last_rate(rates, runner)
+                for misfit in misfits:
+                    runner.logger.warning(f'{misfit}; the learning rate of the last iteration is {rate:.3g}')
+
+
+def find_misfits(schedulers: Sequence[Any], runner: Runner) -> Iterator[str]:
+    """Yield a message for each schedule that ends before or after the run, or that has no effect.
+
+    A rate that stays constant after a warm-up or after steps is accepted, and so is a decay without end.
+    """
+    length, total = epoch_length(runner), runner.max_iters
+    unit, scale = ('epochs', length) if length else ('iterations', 1)
+    ends = []
+    for scheduler in schedulers:
+        name, steps = type(scheduler).__name__, length if scheduler.by_epoch else 1
+        if not steps:
+            yield f'{name} counts epochs but the run counts iterations, so it has no effect: set by_epoch=False'
+            continue
+        end = _end(scheduler, total // steps) * steps
+        if end > total:
+            yield f'{name} ends after {end / scale:g} {unit}, but the run after {total / scale:g}'
+        elif scheduler.end - scheduler.begin == 1 and isinstance(scheduler, CONTINUOUS):
+            is_late = (scheduler.begin + 1) * steps == total
+            what = 'begins at the last step of the run' if is_late else 'has a single step'
+            yield f'{name} {what}, so it keeps its first value'
+        else:
+            ends.append((end, _leads_to_a_constant(scheduler), name))
+    end, is_constant, name = max(ends, default=(total, True, ''))
+    if end < total and not is_constant:
+        yield f'{name} ends after {end / scale:g} of {total / scale:g} {unit}'
+
+
+CONTINUOUS = (
+    optim.ConstantParamScheduler,
+    optim.CosineAnnealingParamScheduler,
+    optim.LinearParamScheduler,
+    optim.PolyParamScheduler,
+)
+
+
+def _end(scheduler: Any, total: int) -> int:
+    """Return the step after the last change of the rate, or ``total`` for a schedule without end."""
+    if scheduler.end < total:
+        return scheduler.end
+    match scheduler:
+        case optim.CosineAnnealingParamScheduler():
+            return scheduler.begin + scheduler.T_max
+        case optim.CosineRestartParamScheduler():
+            return scheduler.begin + sum(scheduler.periods)
+        case optim.OneCycleParamScheduler():
+            return scheduler.begin + scheduler.total_steps
+        case optim.MultiStepParamScheduler():
+            return scheduler.begin + max(scheduler.milestones, default=0) + 1
+        case WarmUpLR():
+            return max(scheduler.end, scheduler.length)
+        case optim.ConstantParamScheduler() | optim.LinearParamScheduler() | optim.PolyParamScheduler():
+            return scheduler.end
+    return total
+
+
+def _leads_to_a_constant(scheduler: Any) -> bool:
+    """Return whether a schedule is meant to keep its last rate for the rest of the run, as a warm-up is."""
+    if isinstance(scheduler, optim.LinearParamScheduler):
+        return scheduler.end_factor >= scheduler.start_factor
+    if getattr(scheduler, 'cool_down', 0):
+        return True
+    return isinstance(scheduler, (optim.ConstantParamScheduler, optim.MultiStepParamScheduler))
+
+
+def last_rate(schedulers: Sequence[Any], runner: Runner) -> float:
+    """Return the learning rate of a run's last iteration, by stepping copies of its schedulers.
+
+    If groups of parameters have factors of their own, it is the rate without a factor.
+    """
+    copies = [copy.copy(scheduler) for scheduler in schedulers]
+    for scheduler in copies:
+        scheduler.base_values = getattr(scheduler, 'base_values', [])[-1:]
+    way = runner.iter, runner.max_iters - 1, epoch_length(runner)
+    return float(rates_after(copies, schedulers[0].optimizer.param_groups[-1], way)[0])
 
 
 def rates_after(schedulers: Sequence[Any], group: dict, *ways: tuple[int, int, int]) -> list[float]:
