@@ -388,7 +388,6 @@ def test_waves_of_a_finer_grid_pass_through_those_of_training():
 @pytest.mark.parametrize(
     ('build_part', 'words'),
     [
-        (lambda: SparseAttention(8, 2, near=1, windows={}), "SparseAttention has no option 'windows'"),
         (lambda: SinusoidalPosition(7, (2, 2)), 'channels=7 is not divisible by sines and cosines=2'),
         (lambda: build('vitae-small', 32), 'channels=12 is not divisible by groups=96'),
         (lambda: MODELS.build(dict(type='vt.HRFormer', stages=[LOW])), 'it needs 2 of both, one per branch'),

@@ -1,7 +1,6 @@
 """Checks of options, shared by the parts: user errors are raised when the model is built."""
 
 import copy
-import inspect
 import math
 from typing import Any
 
@@ -30,15 +29,6 @@ def require_with(part: str, name: str, option: Any, **others: Any) -> None:
     for other, value in others.items():
         if option and not value:
             raise UserError(f'{part}: {name} without {other} has no effect; set {other}, or remove {name}')
-
-
-def require_options(part: nn.Module, method: str, options: dict[str, Any]) -> None:
-    """Raise ``UserError`` for an option that ``method`` accepts in no class of the part."""
-    owners = [vars(owner)[method] for owner in type(part).__mro__ if method in vars(owner)]
-    known = {name for owner in owners for name in inspect.signature(owner).parameters}
-    if unknown := options.keys() - known:
-        names = ', '.join(sorted(known - {'self', 'channels', 'size', 'parts'}))
-        raise UserError(f'{type(part).__name__} has no option {min(unknown)!r}; its own options are {names}')
 
 
 def build_part(config: dict, **defaults: Any) -> TokenPart:

@@ -10,7 +10,7 @@ from vt.ops.attend import attend
 from vt.ops.maps import merge_heads, split_heads
 from vt.registry import MODELS
 
-from ..checks import require_divisible, require_options
+from ..checks import require_divisible
 from ..grid import Size, TokenPart
 
 
@@ -30,7 +30,7 @@ class Attention(TokenPart):
         **parts: options of :meth:`add_parts`.
 
     Raises:
-        UserError: ``num_heads`` does not divide D, or an option is unknown.
+        UserError: ``num_heads`` does not divide D.
     """
 
     def __init__(
@@ -47,7 +47,6 @@ class Attention(TokenPart):
         self.inner_channels = inner_channels or channels
         require_divisible(type(self).__name__, 'channels', self.inner_channels, 'num_heads', num_heads)
         self.num_heads, self.scale = num_heads, (self.inner_channels // num_heads) ** -0.5
-        require_options(self, 'add_parts', parts)
         self.add_parts(channels, size, **parts)
         self.proj = nn.Linear(self.inner_channels, channels) if project else nn.Identity()
         self.proj_dropout = nn.Dropout(proj_dropout)
