@@ -278,3 +278,13 @@ def test_a_missing_measurement_is_named_with_the_command(folder):
 def test_the_committed_page_is_what_is_written():
     page = performance.FOLDER / 'performance.md'
     assert render(performance.MEASURED) == page.read_text(), 'python -m projects.speed.report writes it again'
+
+
+def test_the_short_page_has_the_same_numbers():
+    text = (DOCS / 'performance.md').read_text()
+    rows = performance.summarize(performance.read_all(performance.MEASURED))
+    told = [row for row in rows if row['model, instead of'].split(',')[0] not in ('vt-resnet34', 'vt-resnet101')]
+    assert len(told) == 4
+    for row in told:
+        _, batch, fewer, _, inference, _, training = row.values()
+        assert f'| {batch} | {fewer} | {inference} | {training} |' in text
