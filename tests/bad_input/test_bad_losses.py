@@ -72,18 +72,12 @@ def test_a_loss_that_recovers_is_warned_of(tmp_path):
     (log,) = tmp_path.glob('*/*.log')
     warnings = re.findall(r'The loss of iteration (\d) is (\S+) \((\d) in a row', log.read_text())
     assert warnings == [('2', 'nan', '1'), ('3', 'inf', '2'), ('5', '-inf', '1')]
-    assert 'The loss is finite again at iteration 4' in log.read_text()
 
 
 @pytest.mark.parametrize(('patience', 'span'), [(1, 'in iterations 2 to 2'), (3, 'in iterations 2 to 4')])
 def test_the_run_stops_after_so_many_in_a_row(patience, span, tmp_path):
     with pytest.raises(FloatingPointError, match=f'the loss was nan {span}; the last good checkpoint is none'):
         run_losses([1.0, NAN, NAN, NAN, 1.0], tmp_path, patience)
-
-
-def test_patience_is_a_count():
-    with pytest.raises(ValueError, match='patience=0 must be a whole number of at least 1'):
-        FiniteLossHook(patience=0)
 
 
 def test_a_weight_that_is_not_finite_is_named():

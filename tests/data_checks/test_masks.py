@@ -83,7 +83,7 @@ def test_values_that_are_no_labels(data, mask, options, words):
     ('mask', 'options', 'words'),
     [
         (halves(0, 1), {}, "has no pixel of 'c' in 1 mask: it is not learned"),
-        (halves(1, 2), {}, "its labels start at 1; if 1 is 'a', set reduce_zero_label=True"),
+        (halves(1, 2), {}, "has no pixel of 'a' in 1 mask: if 1 is 'a', set reduce_zero_label=True"),
         (halves(0, 1, 2), dict(reduce_zero_label=True), "has no pixel of 'c' in 1 mask: reduce_zero_label=True"),
         (
             halves(0, 1, 2),

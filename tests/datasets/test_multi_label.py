@@ -151,7 +151,7 @@ def test_an_image_in_several_folders_has_their_labels(root):
     data['pipeline'] = [dict(type='LoadImageFromFile')]
     report, _ = read_data(Config(dict(default_scope='mmpretrain', train_dataloader=dict(dataset=data))), ('train',), 1)
     assert not report['problems']
-    assert [warning['kind'] for warning in report['warnings']] == ['few samples']
+    assert not report['warnings']
     image(root / 'folders/train/dog/a.png', 9)
     with pytest.raises(UserError, match=r'cat/a.png and .*dog/a.png, which have the same name but differ'):
         load(root / 'folders')

@@ -83,17 +83,11 @@ def merge_masks(parts: Sequence[Masks]) -> Masks:
 
 def explain_values(masks: Masks) -> str | None:
     """Describe values in masks that are not labels, with advice; None without any. The subject is "masks"."""
-    number, labels = len(masks.names), masks.labels
-    if not number or max(labels, default=0) < number:
+    number = len(masks.names)
+    if not number or max(masks.labels, default=0) < number:
         return None
-    found = f'contain {_shown(masks.values)} for {number} classes'
-    if masks.is_subset:
-        return f'{found}: correct the masks or classes'
-    if labels[0] == 1 and labels[-1] == number and not masks.reduce_zero_label:
-        return f'{found}: if 1 is {masks.name(0)}, set reduce_zero_label=True'
-    if labels == [*range(number + 1)] and not masks.reduce_zero_label:
-        return f'{found}: add the class of 0 to classes, or set reduce_zero_label=True to ignore it'
-    return f'{found}: {_mapping(masks) or f"use labels from 0 to {number - 1}, or add classes"}'
+    advice = _explain(masks) or f'use labels from 0 to {number - 1}, or add classes'
+    return f'contain {_shown(masks.values)} for {number} classes: {advice}'
 
 
 def find_mask_gaps(split: str, masks: Masks) -> Iterator[Problem]:
@@ -106,7 +100,7 @@ def find_mask_gaps(split: str, masks: Masks) -> Iterator[Problem]:
     present = {label for label in masks.labels if label < number}
     absent = [masks.name(label) for label in range(number) if label not in present]
     if masks.pixels and absent and number > 1:
-        advice, is_whole = _explain_gap(masks, present), len(masks.samples) == masks.total
+        advice, is_whole = _explain(masks), len(masks.samples) == masks.total
         if split == 'train' and len(present) < 2 and (is_whole or masks.pixels[masks.ignore_index]):
             found = f'pixels of only one class, {masks.name(min(present))}' if present else 'no pixel of any class'
             message = f'has {found}, in {masks.where}: {advice or "nothing is learned"}'
@@ -121,23 +115,26 @@ def find_mask_gaps(split: str, masks: Masks) -> Iterator[Problem]:
         yield Problem('turned', turned[0], f'{message}: check that masks fit the upright images')
 
 
-def _explain_gap(masks: Masks, present: set[int]) -> str | None:
-    """Return a possible reason why a class has no pixels."""
-    number, ignored = len(masks.names), masks.pixels[masks.ignore_index]
-    if masks.is_subset or max(masks.labels, default=0) >= number:
+def _explain(masks: Masks) -> str | None:
+    """Return a possible reason why values are not labels, or a class has no pixels."""
+    number, labels = len(masks.names), masks.labels
+    if masks.is_subset:
         return None
-    if masks.reduce_zero_label and ignored and number - 1 not in present:
+    if masks.reduce_zero_label:
+        hides = masks.pixels[masks.ignore_index] and max(labels, default=0) < number - 1
         effect = 'reduce_zero_label=True ignores 0 and reduces all other values by 1'
-        return f'{effect}; set it to False if 0 is {masks.name(0)}'
-    if not masks.reduce_zero_label and number > 2 and present == {*range(1, number)}:
-        return f'its labels start at 1; if 1 is {masks.name(0)}, set reduce_zero_label=True'
-    return _mapping(masks) if ignored else None
+        return f'{effect}; set it to False if 0 is {masks.name(0)}' if hides else None
+    if labels == [*range(1, len(labels) + 1)] and (len(labels) == number or len(labels) == number - 1 > 1):
+        return f'if 1 is {masks.name(0)}, set reduce_zero_label=True'
+    if labels == [*range(number + 1)]:
+        return 'add the class of 0 to classes, or set reduce_zero_label=True to ignore it'
+    return _mapping(masks)
 
 
 def _mapping(masks: Masks) -> str | None:
     """Propose a label for each value if there are as many values as classes; 255 may be a class or ignored."""
     number = len(masks.names)
-    for values in () if masks.reduce_zero_label else (masks.labels, masks.values):
+    for values in (masks.labels, masks.values):
         if len(values) == number and values != [*range(number)]:
             moved = [(label, value) for label, value in enumerate(values) if label != value]
             return f'replace {_shown([f"{value} by {label} ({masks.name(label)})" for label, value in moved])}'

@@ -36,14 +36,9 @@ class FiniteLossHook(Hook):
         patience: number of iterations in a row that stop the run. With a dynamic loss scale a forward pass in float16
             may overflow for one or two batches and recover. Without one, a NaN reaches the weights in one step and
             remains.
-
-    Raises:
-        UserError: ``patience`` is less than 1.
     """
 
     def __init__(self, patience: int = 3) -> None:
-        if patience < 1:
-            raise UserError(f'FiniteLossHook: patience={patience!r} must be a whole number of at least 1')
         self.patience = patience
         self.in_row = 0
         self._first_files: list[str] = []
@@ -68,8 +63,6 @@ class FiniteLossHook(Hook):
         if told:
             self._count(runner, *self._last)
         elif told is not None:
-            if self.in_row:
-                runner.logger.warning(f'The loss is finite again at iteration {self._last[0]}')
             self.in_row = 0
 
     after_train_epoch = after_train = settle
