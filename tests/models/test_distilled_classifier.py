@@ -258,15 +258,6 @@ def test_the_teacher_sees_mixed_images(teacher_file):
     assert all(loss.isfinite() for loss in losses.values())
 
 
-def test_weights_of_a_data_parallel_model_and_of_old_files(tmp_path, teacher_file):
-    state = torch.load(teacher_file)['state_dict']
-    state = {f'module.{name}': value for name, value in state.items() if 'num_batches_tracked' not in name}
-    torch.save(state, tmp_path / 'plain.pth')
-    inputs, _ = batch(dtype=torch.float32)
-    expected = build_trained(resnet(4))(inputs)
-    assert_close(build(str(tmp_path / 'plain.pth')).build_teacher()(inputs), expected)
-
-
 @pytest.mark.parametrize(
     ('options', 'error', 'message'),
     [
@@ -282,15 +273,6 @@ def test_what_is_wrong_is_said_before_training(options, error, message, teacher_
     with pytest.raises(error, match=message) as raised:
         DistilledClassifier(**options, **copy.deepcopy(STUDENT)).init_weights()
     assert '\n' not in str(raised.value)
-
-
-@pytest.mark.parametrize(('depths', 'message'), [((18, 34), 'also has'), ((34, 18), 'lacks')])
-def test_weights_of_another_model_are_an_error(depths, message, tmp_path):
-    saved, wanted = resnet(4), resnet(4)
-    saved['backbone']['depth'], wanted['backbone']['depth'] = reversed(depths)
-    torch.save(build_trained(saved).state_dict(), tmp_path / 'other.pth')
-    with pytest.raises(ValueError, match=rf"other.pth is not model.teacher's: of \d+ tensors it {message} backbone"):
-        build(str(tmp_path / 'other.pth'), wanted)
 
 
 def test_a_timm_model_teaches(tmp_path):

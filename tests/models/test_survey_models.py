@@ -214,7 +214,7 @@ def test_a_segmentor_takes_the_maps_of_every_stage(name, neck):
     assert all(parameter.grad is not None for parameter in [*model.backbone.parameters(), *model.neck.parameters()])
 
 
-@pytest.mark.parametrize('name', [each if each == 'swin-tiny' else pytest.param(each, marks=SLOW) for each in OWN])
+@pytest.mark.parametrize('name', [each if each == 'swin-tiny' else pytest.param(each, marks=SLOW) for each in OURS])
 def test_compiled_in_one_graph_and_exported(name):
     model, size = small_backbone(name)
     images = torch.randn(2, 3, size, size)
@@ -344,7 +344,7 @@ def test_every_attention_is_recorded(name):
     model, size = small_backbone(name)
     with torch.no_grad(), record_attention(model) as records:
         model(torch.randn(1, 3, size, size))
-    attentions = {key for key, part in model.named_modules() if key.endswith('attention.part')}
+    attentions = {key for key, part in model.named_modules() if key.endswith(('attention.part', 'embed.attend'))}
     branches = {key for key in attentions if hasattr(model.get_submodule(key), 'branches')}
     attentions |= {f'{key}.branches.{index}' for key in branches for index in (0, 1)}
     assert attentions - branches <= records.keys()

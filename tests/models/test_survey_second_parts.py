@@ -2,7 +2,6 @@
 
 import functools
 import math
-import pickle
 
 import published_survey_second as published
 import pytest
@@ -200,49 +199,6 @@ def test_hrformer_gives_its_maps_of_images_of_any_size():
     branches = [module.branches[0] for stage in backbone.stages for module in stage]
     rates = [block.attention.drop_path.drop_prob for branch in branches for block in branch]
     assert rates == pytest.approx([0, 0.1, 0.2])
-
-
-@pytest.mark.slow
-def test_hrformer_is_compiled_in_one_graph_and_exported():
-    backbone = MODELS.build(read('hrformer-small').backbone.to_dict() | HIGH | dict(image_size=56)).eval()
-    images = torch.randn(2, 3, 56, 56)
-    torch.compiler.reset()
-    with torch.no_grad():
-        expected = backbone(images)
-        torch.testing.assert_close(torch.compile(backbone, fullgraph=True, backend='eager')(images), expected)
-        torch.testing.assert_close(torch.export.export(backbone, (images,)).module()(images), expected)
-        torch.testing.assert_close(pickle.loads(pickle.dumps(backbone))(images), expected)
-
-
-# Of each model which of its parts has maps, and how many numbers a token's map holds.
-MAPS = {
-    'vit-rezero': ('stages.0.blocks.0.attention.part', 5),
-    'vit-early-conv': ('stages.0.blocks.0.attention.part', 5),
-    'vit-sparse': ('stages.0.blocks.1.attention.part', 5),
-    'vit-performer': ('stages.0.blocks.0.attention.part', 5),
-    'vit-tokenlearner': ('stages.1.blocks.0.attention.part', 8),
-    'elsa-swin-tiny': ('stages.0.blocks.0.attention.part', 49),
-    'hswin-tiny': ('stages.0.blocks.1.attention.part', 49),
-    'vitae-small': ('stages.0.embed.attend', 64),
-    'ps-vit-b14': ('stages.0.embed.blocks.0.attention.part', 4),
-    'lv-vit-small': ('stages.0.blocks.0.attention.part', 5),
-}
-
-
-@pytest.mark.parametrize('name', MAPS)
-def test_maps_are_recorded(name):
-    size = 56 if 'swin' in name else 32
-    options = dict(channels=12, groups=3) if name == 'vitae-small' else {}
-    if name == 'hswin-tiny':  # the last one of two blocks
-        attention = read(name).backbone.to_dict()['stages'][0]['attention']
-        options = dict(attention=attention)
-    backbone = build(name, size, **options)
-    with torch.no_grad(), record_attention(backbone) as records:
-        backbone(torch.randn(2, 3, size, size))
-    part, seen = MAPS[name]
-    maps = records[part].attention
-    assert maps.shape[-1] == seen
-    torch.testing.assert_close(maps.sum(dim=-1), torch.ones(maps.shape[:-1]))
 
 
 def test_a_window_and_its_messenger_are_recorded():

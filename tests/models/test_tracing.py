@@ -1,4 +1,4 @@
-"""Tracers see the plain path; what they write down holds for other batches and sizes."""
+"""Compilers, exporters and tracers; what they write down holds for other batches and sizes."""
 
 import warnings
 from pathlib import Path
@@ -17,6 +17,7 @@ from vt.engine.counting import count_complexity
 from vt.models import VTFPN, VTResNet
 
 CONFIGS = Path(__file__).parents[2] / 'configs'
+SLOW = pytest.mark.slow
 EARLY = Config.fromfile(CONFIGS / '_base_/models/vt-early.py')
 
 
@@ -58,15 +59,59 @@ def test_a_trace_holds_for_other_batches_and_sizes(name):
         assert_same(traced(inputs), model(inputs))
 
 
-@pytest.mark.parametrize('name', ['early_backbone', 'early_neck'])
-def test_an_exported_batch_is_open(name):
+@pytest.mark.parametrize('name', MAKERS)
+def test_exported_with_open_sizes(name):
+    """Of the first version the batch alone."""
     model, make_inputs = make(name)
     inputs = make_inputs(2, 12, 8)
-    sizes = [{0: Dim.DYNAMIC} for _ in inputs] if isinstance(inputs, list) else {0: Dim.DYNAMIC}
+    early = name.startswith('early')
+    is_open = {0: Dim.DYNAMIC} if early else {0: Dim.DYNAMIC, 2: Dim.DYNAMIC, 3: Dim.DYNAMIC}
+    sizes = [is_open for _ in inputs] if isinstance(inputs, list) else is_open
     with torch.no_grad():
         program = torch.export.export(model, (inputs,), dynamic_shapes=[sizes])
-        others = make_inputs(3, 12, 8)
+        others = make_inputs(3, 12, 8) if early else make_inputs(3, 10, 14)
         assert_same(program.module()(others), model(others))
+
+
+def compiled(model):
+    torch._dynamo.reset()
+    return torch.compile(model, fullgraph=True, backend='aot_eager')
+
+
+@pytest.mark.parametrize(
+    ('name', 'memory_format'),
+    [
+        ('neck', torch.channels_last),
+        pytest.param('neck', torch.contiguous_format, marks=SLOW),
+        pytest.param('backbone', torch.channels_last, marks=SLOW),
+        pytest.param('backbone', torch.contiguous_format, marks=SLOW),
+    ],
+)
+def test_compiled_in_one_graph(name, memory_format):
+    model, make_inputs = make(name)
+    model = model.to(memory_format=memory_format)
+    inputs = make_inputs(2, 12, 8)
+    found = []
+    for module in (compiled(model), model):
+        outs = module(inputs)
+        gradients = torch.autograd.grad(sum(out.square().sum() for out in outs), list(model.parameters()))
+        with torch.no_grad():
+            found.append([*outs, *gradients, *module(inputs)])
+    assert_same(*found)
+
+
+@pytest.mark.parametrize('name', ['neck', pytest.param('backbone', marks=SLOW)])
+def test_compiled_in_one_graph_under_autocast(name):
+    model, make_inputs = make(name)
+    inputs = make_inputs(2, 12, 8)
+    found = []
+    for module in (compiled(model), model):
+        with torch.autocast('cpu', torch.bfloat16):
+            outs = module(inputs)
+        gradients = torch.autograd.grad(sum(out.float().square().sum() for out in outs), list(model.parameters()))
+        found.append([torch.cat([tensor.float().flatten() for tensor in tensors]) for tensors in (outs, gradients)])
+    for own, other in zip(*found, strict=True):
+        assert (own - other).norm() <= 0.05 * other.norm()
 
 
 @pytest.mark.parametrize('name', MAKERS)

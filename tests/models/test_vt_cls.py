@@ -99,14 +99,6 @@ def test_the_class_token_reads_the_visual_tokens_and_their_places():
     assert not torch.allclose(neck([x])[0], vector)
 
 
-def test_dropout_acts_in_training_only():
-    neck = make(dropout=0.5)
-    feats = [torch.randn(2, 6, 4, 4, dtype=torch.float64)]
-    assert torch.equal(neck(feats)[0], neck(feats)[0])
-    neck.train()
-    assert not torch.equal(neck(feats)[0], neck(feats)[0])
-
-
 @pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
 def test_half_precision_is_near_float64(dtype):
     neck = build().neck.double()

@@ -113,14 +113,19 @@ def test_every_parameter_gets_a_gradient_and_survives_a_round_trip():
     assert torch.equal(copy.eval()(images)[0], model.eval()(images)[0])
 
 
-@pytest.mark.parametrize('frozen_stages', range(-1, 5))
-def test_frozen_stages_are_not_trained(frozen_stages):
-    model = VTResNet(18, **SMALL, frozen_stages=frozen_stages).train()
+@pytest.mark.parametrize(
+    ('frozen_stages', 'positions'),
+    [*((stage, ('layer4',)) for stage in range(-1, 5)), (3, ('layer3',)), (2, ('after_layer2',))],
+)
+def test_frozen_stages_are_not_trained(frozen_stages, positions):
+    options = dict(positions=positions, out_type='featmap')
+    model = VTResNet(18, **SMALL, **options, frozen_stages=frozen_stages).train()
     for name, parameter in model.named_parameters():
         stage = int(name[5]) if name.startswith('layer') else 0
         assert parameter.requires_grad == (stage > frozen_stages), name
     assert model.layer1.training == (frozen_stages < 1)
-    assert model.layer4.training == (frozen_stages < 4)
+    for name in model.vt_stages.values():
+        assert model.get_submodule(name).training == (frozen_stages < int(name[5]))
     assert model.train() is model
 
 
@@ -218,18 +223,6 @@ def test_weights_that_do_not_fit_are_refused_in_one_line(tmp_path):
     torch.save(wide, path)
     with pytest.raises(ValueError, match=r'conv1.weight is \(64, 4, 7, 7\), the model needs \(64, 3, 7, 7\)'):
         VTResNet(18, **SMALL, init_cfg=dict(type='Pretrained', checkpoint=path)).init_weights()
-
-
-@pytest.mark.parametrize(
-    ('options', 'message'),
-    [
-        (dict(depth=18, out_type='maps'), "out_type='maps' is neither"),
-        (dict(depth=18, token_channels=30, groups=4), 'token_channels=30 is not divisible by groups=4'),
-    ],
-)
-def test_wrong_options_are_one_clear_line(options, message):
-    with pytest.raises(ValueError, match=message):
-        VTResNet(**options)
 
 
 def test_a_small_input_is_one_clear_line():

@@ -55,7 +55,6 @@ class Attention(TokenPart):
         """Create the modules before the output projection; a subclass may create others.
 
         Args:
-            channels, size: as in the class.
             qkv_bias: add biases to the projections to Q, K and V.
         """
         self.qkv = nn.Linear(channels, 3 * self.inner_channels, bias=qkv_bias)

@@ -19,16 +19,13 @@ from .multi_head import Attention
 class ReducedAttention(Attention):
     """Attention whose K and V come from downsampled tokens (PVT, section 3.3).
 
-    Args:
-        channels, num_heads, size, others: as in :class:`Attention`.
-        **parts: options of :meth:`add_parts`.
+    Args: those of :class:`Attention` and of :meth:`add_parts`.
     """
 
     def add_parts(self, channels: int, size: Size, reduce: dict) -> None:
         """Create the downsampling and the projections.
 
         Args:
-            channels, size: as in the class.
             reduce: config of the downsampling, called with ``(x, size)``, such as :class:`StridedReduction`.
         """
         self.reduce = build_part(reduce, channels=channels)

@@ -22,20 +22,16 @@ class SparseAttention(MaskedAttention):
     combine them. Class tokens attend to all tokens, and all tokens to them. All logits are computed before the mask
     is applied, so the pattern saves no time.
 
-    Args:
-        channels, num_heads, size, others: as in :class:`Attention`.
-        **parts: options of :meth:`add_parts`.
+    Args: those of :class:`Attention` and of :meth:`add_parts`.
     """
 
     def add_parts(self, channels: int, size: Size, near: int | None = None, stride: int | None = None, **parts) -> None:
-        """Create the mask.
+        """Create the mask, and the parts of :class:`Attention`.
 
         Args:
-            channels, size: as in the class.
             near: largest distance in rows and columns of the local pattern; None for no local pattern.
             stride: the strided pattern has the tokens whose distances in rows and columns are multiples of this; None
                 for no strided pattern.
-            **parts: options of :meth:`Attention.add_parts`.
         """
         super().add_parts(channels, size, **parts)
         self.near, self.stride, self.size = near, stride, tuple(size)

@@ -40,9 +40,7 @@ class TalkingHeadsAttention(Attention):
 
     The attention weights are materialised.
 
-    Args:
-        channels, num_heads, size, others: as in :class:`Attention`.
-        **parts: options of :meth:`add_parts`.
+    Args: those of :class:`Attention` and of :meth:`add_parts`.
     """
 
     def add_parts(
@@ -51,10 +49,8 @@ class TalkingHeadsAttention(Attention):
         """Create the parts of the next class in the method resolution order, then the modules that mix the heads.
 
         Args:
-            channels, size: as in the class.
             mix: config of a module applied to the logits, such as :class:`HeadMixing`; none by default.
             mix_maps: config of a module applied to the attention weights; none by default.
-            **parts: options of the next class's ``add_parts``.
         """
         super().add_parts(channels, size, **parts)
         self.mix, self.mix_maps = (

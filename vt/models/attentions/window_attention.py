@@ -22,9 +22,7 @@ from .masks import MaskedAttention
 class WindowAttention(MaskedAttention):
     """Window attention: ``softmax(Q K^T / sqrt(d) + B) V`` within each window, projected (Swin, section 3.2).
 
-    Args:
-        channels, num_heads, size, others: as in :class:`Attention`.
-        **parts: options of :meth:`add_parts`.
+    Args: those of :class:`Attention` and of :meth:`add_parts`.
     """
 
     def add_parts(
@@ -36,14 +34,12 @@ class WindowAttention(MaskedAttention):
         local: dict | None = None,
         **parts,
     ) -> None:
-        """Create the windows, the bias and the local part.
+        """Create the windows, the bias, the local part, and the parts of :class:`Attention`.
 
         Args:
-            channels, size: as in the class.
             windows: config of the windows, such as :class:`Windows`; one window, the whole grid, by default.
             bias: config of B by relative position, such as :class:`vt.models.RelativePositionBias`; none by default.
             local: config of a token part that is applied to V and added to the output.
-            **parts: options of :meth:`Attention.add_parts`.
 
         Raises:
             UserError: the windows do not fit ``size``.

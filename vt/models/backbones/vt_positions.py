@@ -14,28 +14,12 @@ LAYERS = ('layer1', 'layer2', 'layer3', 'layer4')  # ResNet's names for its stag
 POSITIONS = (*LAYERS, *(f'after_{layer}' for layer in LAYERS))
 
 
-def check_positions(name: str, depth: int, positions: Sequence[str], out_type: str) -> None:
-    """Raise ``UserError`` for positions that are unknown, exclude each other or do not suit the depth or the output."""
+def check_positions(name: str, positions: Sequence[str]) -> None:
+    """Raise ``UserError`` unless positions are known and distinct."""
     unknown = [position for position in positions if position not in POSITIONS]
     if unknown or isinstance(positions, str) or len(set(positions)) < len(positions):
         known = ', '.join(POSITIONS)
         raise UserError(f'{name}: positions={positions!r} must be a list of distinct names from {known}')
-    if 'after_layer1' in positions and depth in (18, 34):
-        raise UserError(
-            f'{name}: the first stage of depth {depth} has no shortcut to rescale: use '
-            "'layer2' instead of 'after_layer1'"
-        )
-    for layer in LAYERS:
-        if {layer, f'after_{layer}'} <= set(positions):
-            raise UserError(
-                f'{name}: positions={positions!r} has both {layer} and after_{layer}: use one of them, and '
-                'set num_modules for more modules'
-            )
-    if out_type == 'tokens' and not {'layer4', 'after_layer4'} & set(positions):
-        raise UserError(
-            f"{name}: out_type='tokens' needs modules in or after layer4, positions={tuple(positions)}; set "
-            "out_type='featmap' and a neck for maps, such as GlobalAveragePooling"
-        )
 
 
 def layers_of(name: str, stage: nn.Module) -> list[str]:

@@ -75,8 +75,8 @@ class VTResNet(ResNet):
         **resnet: other options of :class:`mmpretrain.models.ResNet`, such as ``style``, ``norm_cfg``, ``deep_stem``.
 
     Raises:
-        UserError: an unknown output type, frozen stage or position; ``'tokens'`` if a convolutional stage comes last;
-            sizes that are not divisible; in the forward pass, an image smaller than 32x32.
+        UserError: an unknown output type, frozen stage or position; sizes that are not divisible; in the forward pass,
+            an image smaller than 32x32.
     """
 
     stem_stride = 4
@@ -103,7 +103,7 @@ class VTResNet(ResNet):
         **resnet,
     ) -> None:
         require_out_type(type(self).__name__, out_type)
-        check_positions(type(self).__name__, depth, positions, out_type)
+        check_positions(type(self).__name__, positions)
         if frozen_stages > 4:
             raise UserError(f'{type(self).__name__}: frozen_stages={frozen_stages} does not exist; the last is 4')
         out_indices = (3,) if out_type == 'tokens' else tuple(sorted(set(out_indices)))

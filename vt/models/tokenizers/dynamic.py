@@ -45,20 +45,10 @@ class DynamicTokenizer(AttentionTokenizer):
         num_tokens: int = 16,
         num_heads: int = 16,
         groups: int = 16,
-        scale_logits: bool = True,
-        value_matrix: bool = True,
         **kwargs,
     ) -> None:
-        super().__init__(
-            in_channels,
-            token_channels,
-            num_heads,
-            scale_logits,
-            num_tokens=num_tokens,
-            groups=groups,
-            value_matrix=value_matrix,
-            **kwargs,
-        )
+        options = dict(num_tokens=num_tokens, groups=groups, value_matrix=True) | kwargs
+        super().__init__(in_channels, token_channels, num_heads, scale_logits=True, **options)
         require_divisible('DynamicTokenizer', 'groups', groups, 'num_heads', num_heads)
         self.num_pooled = num_tokens // 2
         gain = (in_channels // num_heads) ** -0.5 / self.scale

@@ -18,9 +18,7 @@ class FilterTokenizer(AttentionTokenizer):
 
     The filters are drawn with standard deviation ``1 / sqrt(C)``, divided by the factor of ``scale_logits``. A map of
     unit scale then gives logits of unit scale, so tokens differ from the first step and the softmax is not saturated.
-
-    Args:
-        in_channels, token_channels, others: as in :class:`AttentionTokenizer`.
+    Args: as in :class:`AttentionTokenizer`.
     """
 
     def __init__(self, in_channels: int, token_channels: int, **kwargs) -> None:
@@ -37,10 +35,7 @@ class RecurrentTokenizer(AttentionTokenizer):
     """Filters computed from the tokens of the previous module: ``W_R = T_in W_{T->R}`` (paper, equation 2).
 
     W_{T->R} is ``sqrt(C)`` times smaller than with LeCun initialisation, so that the logits, sums over C channels, have
-    unit scale as in :class:`FilterTokenizer`.
-
-    Args:
-        in_channels, token_channels, others: as in :class:`AttentionTokenizer`.
+    unit scale as in :class:`FilterTokenizer`. Args: as in :class:`AttentionTokenizer`.
     """
 
     def __init__(self, in_channels: int, token_channels: int, groups: int = 1, **kwargs) -> None:

@@ -15,10 +15,8 @@ from .base import Tokenizer
 class PoolingTokenizer(Tokenizer):
     """Resize the map bilinearly to L cells, then apply W_V: a token stands for a location, not for similar pixels.
 
-    The grid of cells is the most square one of ``num_tokens`` cells: 4x4 for 16, 4x8 for 32.
-
-    Args:
-        in_channels, token_channels, num_tokens, groups, norm_cfg: as in :class:`Tokenizer`.
+    The grid of cells is the most square one of ``num_tokens`` cells: 4x4 for 16, 4x8 for 32. Args: as in
+    :class:`Tokenizer`.
     """
 
     def __init__(self, in_channels: int, token_channels: int, num_tokens: int = 16, **kwargs) -> None:

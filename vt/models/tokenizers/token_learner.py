@@ -17,10 +17,7 @@ HIDDEN_CHANNELS = 64  # of the MLP
 class TokenLearner(Tokenizer):
     """``A = softmax over HW of MLP(norm(X))``, ``T = A^T X`` (section 2.1; version 1.1 of the authors' code).
 
-    It uses an MLP in place of the linear filters of VT's :class:`FilterTokenizer`.
-
-    Args:
-        in_channels, token_channels, num_tokens, groups, norm_cfg: as in :class:`Tokenizer`.
+    It uses an MLP in place of the linear filters of VT's :class:`FilterTokenizer`. Args: as in :class:`Tokenizer`.
     """
 
     def __init__(self, in_channels: int, token_channels: int, num_tokens: int = 8, **kwargs) -> None:
