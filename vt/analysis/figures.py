@@ -1,12 +1,10 @@
-"""Helpers for figures: grids of images, overlays of maps, and files."""
+"""Helpers for figures: grids of images, and files."""
 
 import io
 from pathlib import Path
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.figure import Figure, SubFigure
-from torch import Tensor
 
 from vt.checkpoints.files import write_atomically
 
@@ -18,21 +16,6 @@ def image_cells(figure: Figure | SubFigure, rows: int, columns: int) -> np.ndarr
         cell.set(xticks=[], yticks=[])
         cell.spines[:].set_visible(False)
     return axes
-
-
-def lay_over(images: Tensor, brightness: Tensor) -> np.ndarray:
-    """Overlay maps on darkened images: transparent at 0, bright at 1.
-
-    Args:
-        images: RGB in 0 to 1, ``(..., 3, height, width)``.
-        brightness: maps in 0 to 1, ``(..., height, width)``.
-
-    Returns:
-        RGB in 0 to 1, ``(..., height, width, 3)``.
-    """
-    opacity = 0.85 * brightness.numpy()[..., None]
-    colours = colormaps['inferno'](brightness.numpy())[..., :3]
-    return (1 - opacity) * 0.6 * images.movedim(-3, -1).numpy() + opacity * colours
 
 
 def save_figure(figure: Figure, path: str | Path, dpi: int = 100, follow: bool = False) -> None:

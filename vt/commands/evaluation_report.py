@@ -217,7 +217,7 @@ class _Images:
         seen, heat, _ = self.mapper.look(sample, self.is_bgr)
         if seen.ndim == 4:
             seen, heat = seen[len(seen) // 2], heat[len(heat) // 2]
-        return (255 * glow(seen, heat[None])[0, :height, :width]).astype(np.uint8)
+        return glow(seen, heat[None])[0, :height, :width]
 
 
 def _most_confused(confusions: np.ndarray, names: list[str]) -> list[dict[str, Any]]:

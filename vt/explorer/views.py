@@ -8,10 +8,12 @@ from urllib.parse import quote
 
 import cv2
 import numpy as np
+import torch
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib import colormaps
 from torch import Tensor
 from torch.nn.functional import interpolate
+from torchvision.utils import make_grid
 
 from vt.analysis.attention.token_figure import glow
 from vt.analysis.attention.token_measures import attention_entropy, uniform_entropy
@@ -79,7 +81,7 @@ def describe_prediction(look: Look, pixel: tuple[int, int]) -> list[View]:
         overlay = look.overlay.repeat(scale, axis=0).repeat(scale, axis=1)
         views.append(View('Segments', 'The prediction laid over the image.', 'segments', figure=overlay))
     if look.heat is not None:
-        heat = (255 * glow(fit(look.image, 2 * TILE), look.heat[None])[0]).astype(np.uint8)
+        heat = glow(fit(look.image, 2 * TILE), look.heat[None])[0]
         views.append(View('Heat map', look.heat_text, 'heat-map', figure=heat))
     return views
 
@@ -174,14 +176,11 @@ def mark(image: Tensor, pixel: tuple[int, int]) -> np.ndarray:
 
 def draw_sheet(image: Tensor, maps: Tensor) -> np.ndarray:
     """Draw the image once per token with its map overlaid by :func:`glow`, and the token's number; RGB uint8."""
-    tiles = (255 * glow(fit(image, TILE), maps[:MAX_TILES])).astype(np.uint8)
+    tiles = glow(fit(image, TILE), maps[:MAX_TILES])
     for number, tile in enumerate(tiles, 1):
         cv2.putText(tile, str(number), (4, 14), cv2.FONT_HERSHEY_SIMPLEX, 0.45, (255, 255, 255), 1, cv2.LINE_AA)
-    columns = min(COLUMNS, len(tiles))
-    white = np.full((-len(tiles) % columns, *tiles.shape[1:]), 255, np.uint8)
-    tiles = np.pad(np.concatenate([tiles, white]), ((0, 0), (0, 4), (0, 4), (0, 0)), constant_values=255)
-    rows = tiles.reshape(-1, columns, *tiles.shape[1:])
-    return np.concatenate([np.concatenate([*row], axis=1) for row in rows])
+    sheet = make_grid(torch.from_numpy(tiles).movedim(-1, 1), COLUMNS, padding=4, pad_value=255)
+    return np.ascontiguousarray(sheet.movedim(0, -1).numpy())
 
 
 def draw_token(look: Look, module: Module, head: int, token: int, pixel: tuple[int, int]) -> np.ndarray:
@@ -190,7 +189,7 @@ def draw_token(look: Look, module: Module, head: int, token: int, pixel: tuple[i
     maps = module.reads if module.maps is None else module.maps
     if maps is None:
         return _pixels(image)
-    figure = (255 * glow(image, of_head(maps, head)[token - 1 : token])[0]).astype(np.uint8)
+    figure = glow(image, of_head(maps, head)[token - 1 : token])[0]
     grid = maps.shape[-2:]
     row, column = cell_of(look, pixel, grid)
     (top, bottom), (left, right) = (

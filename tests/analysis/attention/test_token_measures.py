@@ -10,15 +10,11 @@ import pytest
 import torch
 
 from vt.analysis.attention.token_measures import (
-    Moments,
     attention_density,
     attention_entropy,
     foreground_and_background,
-    interaction_moments,
-    mean_squared_distance,
     measure_tokens,
-    position_moments,
-    squared_shift,
+    squared_distances,
     uniform_entropy,
 )
 
@@ -104,40 +100,6 @@ def test_density_is_the_mean_over_the_regions_pixels(shape):
         assert density[index, token].item() == pytest.approx(expected)
 
 
-@pytest.mark.parametrize('image_size', [(480, 640), (33, 33)])
-@pytest.mark.parametrize('shape', SHAPES)
-def test_distances_are_means_over_all_pairs_of_pixels(shape, image_size):
-    """Two maps of different sizes of one image: moments give the double sum."""
-    n, tokens, height, width = shape
-    first, second = random_maps(*shape), random_maps(n, tokens, width, height + 2)
-    moments = [position_moments(maps, image_size) for maps in (first, second)]
-    distance, shift = mean_squared_distance(*moments), squared_shift(*moments)
-    first_places, second_places = places(height, width, image_size), places(width, height + 2, image_size)
-    for index, token in itertools.product(range(n), range(tokens)):
-        a, b = first[index, token], second[index, token]
-        expected = pairwise_mean_squared_distance(a, first_places, b, second_places)
-        assert distance[index, token].item() == pytest.approx(expected, abs=1e-12)
-        spreads = [
-            pairwise_mean_squared_distance(maps, where, maps, where)
-            for maps, where in [(a, first_places), (b, second_places)]
-        ]
-        assert shift[index, token].item() == pytest.approx(expected - sum(spreads) / 2, abs=1e-12)
-
-
-def test_distances_of_known_maps():
-    corners = torch.zeros(2, 3, 5, dtype=torch.float64)
-    corners[0, 0, 0] = corners[1, 2, 4] = 1
-    first, second = (position_moments(corner, (30, 50)) for corner in corners)
-    expected = ((2 / 3 * 30) ** 2 + (4 / 5 * 50) ** 2) / (30**2 + 50**2)
-    assert mean_squared_distance(first, second).item() == pytest.approx(expected)
-    assert squared_shift(first, second).item() == pytest.approx(expected)
-    assert mean_squared_distance(first, first).item() == 0
-    for height, width in [(40, 40), (20, 80)]:
-        even = position_moments(torch.full((height, width), 1 / (height * width), dtype=torch.float64), (height, width))
-        expected = (1 - 1 / (height**2 + width**2) * 2) / 6  # a pixel's diagonal is sqrt(2) here
-        assert mean_squared_distance(even, even).item() == pytest.approx(expected)
-
-
 @pytest.mark.parametrize('sizes', [[(4, 6)], [(6, 8), (3, 4), (1, 2)]])
 def test_interactions_are_those_of_the_mixed_maps(sizes):
     """A_hat written out: every map is laid on the grid that all sizes divide, where its pixels become points."""
@@ -145,9 +107,7 @@ def test_interactions_are_those_of_the_mixed_maps(sizes):
     maps = [random_maps(n, tokens, *size) for size in sizes]
     total = tokens * len(sizes)
     relation = torch.randn(n, total, total, dtype=torch.float64).softmax(dim=-1)
-    moments = [position_moments(level, image_size) for level in maps]
-    together = Moments(*(torch.cat(parts, dim=1) for parts in zip(*moments)))
-    reach = mean_squared_distance(together, interaction_moments(relation, together))
+    found = squared_distances(maps, relation, image_size)
     where = [places(*size, image_size) for size in sizes]
     for index, token in itertools.product(range(n), range(total)):
         own, own_places = maps[token // tokens][index, token % tokens], where[token // tokens]
@@ -157,7 +117,13 @@ def test_interactions_are_those_of_the_mixed_maps(sizes):
             mixed.append(weight * maps[other // tokens][index, other % tokens].flatten())
             mixed_places += where[other // tokens]
         expected = pairwise_mean_squared_distance(own, own_places, torch.cat(mixed), mixed_places)
-        assert reach[index, token].item() == pytest.approx(expected)
+        assert found['reach'][index, token].item() == pytest.approx(expected)
+        spreads = [
+            pairwise_mean_squared_distance(a, where, a, where)
+            for a, where in ((own, own_places), (torch.cat(mixed), mixed_places))
+        ]
+        assert found['spread'][index, token].item() == pytest.approx(spreads[0])
+        assert found['shift'][index, token].item() == pytest.approx(expected - sum(spreads) / 2, abs=1e-12)
 
 
 def test_a_token_that_takes_from_itself_alone_reaches_as_far_as_it_spreads():
@@ -190,6 +156,15 @@ def test_what_cannot_be_measured_is_nan():
     unknown = {'reach', 'shift', 'to_others', 'on_foreground', 'on_background'}
     assert {key for key, value in values.items() if value.isnan().all()} == unknown
     assert not any(value.isnan().any() for key, value in values.items() if key not in unknown)
+
+
+@pytest.mark.parametrize('size', [(40, 40), (20, 80)])
+def test_uniform_maps_have_the_uniform_measures(size):
+    even = torch.full((1, 1, *size), 1 / math.prod(size), dtype=torch.float64)
+    (values,) = measure_tokens([even], None, size)
+    expected = (1 - 2 / (size[0] ** 2 + size[1] ** 2)) / 6  # a pixel's diagonal is sqrt(2) here
+    assert values['spread'].item() == pytest.approx(expected)
+    assert values['uniform_spread'].item() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16])

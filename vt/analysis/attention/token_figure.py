@@ -9,12 +9,13 @@ from textwrap import fill
 
 import numpy as np
 import torch
+from matplotlib import colormaps
 from matplotlib.figure import Figure
 from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
-from vt.analysis.figures import image_cells, lay_over
+from vt.analysis.figures import image_cells
 from vt.errors import UserError
 from vt.inference.inputs import seen_by
 from vt.models import AttentionTokenizer, PoolingAttention, record_attention
@@ -93,18 +94,23 @@ def draw_attention(
     return figure
 
 
-def glow(image: Tensor, maps: Tensor) -> np.ndarray:
-    """Overlay maps on a darkened image, each scaled to its own minimum (transparent) and maximum (bright).
+def glow(images: Tensor, maps: Tensor, dim: tuple[int, ...] = (-2, -1)) -> np.ndarray:
+    """Overlay maps on darkened images, each scaled to its own minimum (transparent) and maximum (bright).
 
     Args:
-        image: RGB in 0 to 1, ``(3, height, width)``.
+        images: RGB in 0 to 1, ``(3, height, width)``, or one for each map, ``(L, 3, height, width)``.
         maps: ``(L, H, W)``, of any size.
+        dim: dimensions of the minimum and the maximum.
 
     Returns:
-        An image per map, RGB in 0 to 1, ``(L, height, width, 3)``.
+        An image per map, RGB uint8, ``(L, height, width, 3)``.
     """
-    maps = interpolate(maps[None], image.shape[1:], mode='bilinear')[0]  # L, height, width
-    return lay_over(image, _stretch(maps, dim=(-2, -1)))
+    maps = interpolate(maps[None], images.shape[-2:], mode='bilinear')[0]  # L, height, width
+    low, high = maps.amin(dim, keepdim=True), maps.amax(dim, keepdim=True)
+    brightness = ((maps - low) / (high - low).clamp(min=torch.finfo(maps.dtype).tiny)).numpy()
+    opacity = 0.85 * brightness[..., None]
+    colours = colormaps['inferno'](brightness)[..., :3]
+    return (255 * ((1 - opacity) * 0.6 * images.movedim(-3, -1).numpy() + opacity * colours)).astype(np.uint8)
 
 
 def frames_of(model: nn.Module, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
@@ -136,15 +142,9 @@ def draw_over_time(
     for part, frames, seen, title in zip(parts, clips, maps, titles):
         part.suptitle(title, x=0.01, horizontalalignment='left', fontsize=9, parse_math=False)
         seen = interpolate(seen[None, None], (len(frames), *frames.shape[2:]), mode='trilinear')[0, 0]
-        shown = frames.movedim(1, -1).numpy(), lay_over(frames, _stretch(seen, dim=(0, 1, 2)))
+        shown = frames.movedim(1, -1).numpy(), glow(frames, seen, dim=(0, 1, 2))
         for cells, images in zip(image_cells(part, 2, columns), shown):
             for cell, image in zip(cells, images):
                 cell.imshow(image)
     figure.suptitle(heading, fontsize=11)
     return figure
-
-
-def _stretch(maps: Tensor, dim: tuple[int, ...]) -> Tensor:
-    """Scale maps linearly so that their minimum over the dimensions ``dim`` is 0 and their maximum 1."""
-    low, high = maps.amin(dim, keepdim=True), maps.amax(dim, keepdim=True)
-    return (maps - low) / (high - low).clamp(min=torch.finfo(maps.dtype).tiny)

@@ -6,7 +6,6 @@ Letters: N batch, L tokens, H and W size of the map.
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -72,63 +71,44 @@ def attention_density(attention: Tensor, region: Tensor) -> Tensor:
     return shares / region.mean(dim=(-2, -1)).unsqueeze(-1)
 
 
-class Moments(NamedTuple):
-    """Moments of a distribution over positions, from which mean squared distances are computed.
+def squared_distances(maps: Sequence[Tensor], relation: Tensor, image_size: tuple[int, int]) -> dict[str, Tensor]:
+    """Compute mean squared distances of the pixels that interact through a token (section 6), in squared diagonals.
 
-    Positions are pixel centres in units of the image's diagonal, so that maps of different sizes are comparable.
+    A token l looks at pixels by A_l, and interacts with those of ``A_hat_l = sum over l' of W_ll' A_l'``. Distances
+    follow from the mean positions and mean squares of both. Those of a mixture are the mixture of those of its parts,
+    so A_hat is not computed, and the maps may differ in size, as in the levels of a feature pyramid.
 
-    Attributes:
-        mean: mean position, vertical and horizontal, ``(..., 2)``.
-        square: mean squared distance from the corner of the image, ``(...)``.
+    Args:
+        maps: attention of each tokenizer, ``(N, L_i, H_i, W_i)``; maps sum to one.
+        relation: W, the self-attention of equation 3 over the tokens of all maps, ``(N, L, L)``; rows sum to one.
+        image_size: height and width of the image, which every map covers.
+
+    Returns:
+        ``(N, L)`` each: ``spread``, between pixels of A, twice its variance; ``reach``, between pixels of A and A_hat;
+        ``shift``, between their mean positions. For uniform maps the spread is ``1 / 6``, less ``1 / 6`` of a pixel's
+        squared diagonal, a root mean square of 0.408 diagonals.
     """
+    mean, square = (
+        torch.cat(parts, dim=1) for parts in zip(*(_position_moments(attention, image_size) for attention in maps))
+    )
+    reached, reached_square = relation @ mean, (relation @ square.unsqueeze(-1)).squeeze(-1)
+    distances = dict(
+        spread=2 * (square - mean.square().sum(dim=-1)),
+        reach=square + reached_square - 2 * (mean * reached).sum(dim=-1),
+        shift=(mean - reached).square().sum(dim=-1),
+    )
+    return {key: value.clamp(min=0) for key, value in distances.items()}  # rounding errors may be negative
 
-    mean: Tensor
-    square: Tensor
 
-
-def position_moments(attention: Tensor, image_size: tuple[int, int]) -> Moments:
-    """Compute the moments of maps ``(..., H, W)`` that sum to one, for an image of height and width ``image_size``."""
-    diagonal = math.hypot(*image_size)
+def _position_moments(attention: Tensor, image_size: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """Mean position of maps ``(..., H, W)``, ``(..., 2)``, and mean square, in diagonals from the image's corner."""
     rows, columns = (
-        (torch.arange(cells).to(attention) + 0.5) / cells * length / diagonal
+        (torch.arange(cells).to(attention) + 0.5) / cells * length / math.hypot(*image_size)
         for cells, length in zip(attention.shape[-2:], image_size)
     )
     on_rows, on_columns = attention.sum(dim=-1), attention.sum(dim=-2)  # ..., H and ..., W
     mean = torch.stack([on_rows @ rows, on_columns @ columns], dim=-1)
-    return Moments(mean, on_rows @ rows.square() + on_columns @ columns.square())
-
-
-def interaction_moments(relation: Tensor, moments: Moments) -> Moments:
-    r"""Compute the moments of the pixels that interact with each token, ``A_hat_l = sum over l' of W_ll' A_l'``
-    (section 6).
-
-    The moments of a mixture are the mixture of the moments. So A_hat is not computed, and the maps ``A_l'`` may differ
-    in size, as in the levels of a feature pyramid.
-
-    Args:
-        relation: W, the self-attention of equation 3, ``(N, L, L)``; each row sums to one.
-        moments: moments of the L attention maps, ``(N, L, 2)`` and ``(N, L)``.
-    """
-    return Moments(relation @ moments.mean, (relation @ moments.square.unsqueeze(-1)).squeeze(-1))
-
-
-def mean_squared_distance(first: Moments, second: Moments) -> Tensor:
-    """Mean squared distance between pixels drawn from two distributions, in squared diagonals, ``(...)``.
-
-    Between A and A_hat of a token it is the reach: the distance between pixels that interact through the token. Between
-    A and itself it is the spread, twice the variance of A. For two uniform maps of any shape it is ``1 / 6`` (less
-    ``1 / 6`` of a pixel's squared diagonal), a root mean square of 0.408 diagonals.
-    """
-    product = (first.mean * second.mean).sum(dim=-1)
-    return (first.square + second.square - 2 * product).clamp(min=0)  # rounding errors may be negative
-
-
-def squared_shift(first: Moments, second: Moments) -> Tensor:
-    """Squared distance between the mean positions of two distributions, in squared diagonals, ``(...)``.
-
-    :func:`mean_squared_distance` is this plus the mean of the spreads of both distributions.
-    """
-    return (first.mean - second.mean).square().sum(dim=-1)
+    return mean, on_rows @ rows.square() + on_columns @ columns.square()
 
 
 def measure_tokens(
@@ -154,15 +134,8 @@ def measure_tokens(
     lengths = [attention.shape[1] for attention in maps]
     if relation is None:
         relation = maps[0].new_full((len(maps[0]), sum(lengths), sum(lengths)), math.nan)
-    moments = [position_moments(attention, image_size) for attention in maps]
-    together = Moments(*(torch.cat(parts, dim=1) for parts in zip(*moments)))
-    interacting = interaction_moments(relation, together)
-    per_token = dict(
-        spread=mean_squared_distance(together, together),
-        reach=mean_squared_distance(together, interacting),
-        shift=squared_shift(together, interacting),
-        to_others=1 - relation.diagonal(dim1=-2, dim2=-1),
-    )
+    per_token = squared_distances(maps, relation, image_size)
+    per_token['to_others'] = 1 - relation.diagonal(dim1=-2, dim2=-1)
     by_map = zip(*(values.split(lengths, dim=1) for values in per_token.values()))
     return [
         dict(zip(per_token, values))
@@ -176,15 +149,16 @@ def _measure_map(
     attention: Tensor, image_size: tuple[int, int], labels: Tensor | None, background: Sequence[int]
 ) -> dict[str, Tensor]:
     """Compute the measures that need no relation; arguments and result as in :func:`measure_tokens`."""
-    size = attention.shape[-2:]
-    even = attention.new_full((len(attention), 1, *size), 1 / math.prod(size))
-    regions = [even[:, 0] * math.nan] * 2
+    size, number = attention.shape[-2:], len(attention)
+    regions = [attention.new_full((number, *size), math.nan)] * 2
     if labels is not None:
         regions = foreground_and_background(labels, background, size)
+    shares = [length**2 / (image_size[0] ** 2 + image_size[1] ** 2) for length in image_size]
+    spread = sum(share * (1 - cells**-2) for share, cells in zip(shares, size)) / 6
     return dict(
         entropy=attention_entropy(attention),
-        uniform_entropy=attention_entropy(even),
+        uniform_entropy=attention.new_full((number, 1), uniform_entropy(*size)),
         on_foreground=attention_density(attention, regions[0]),
         on_background=attention_density(attention, regions[1]),
-        uniform_spread=mean_squared_distance(*[position_moments(even, image_size)] * 2),
+        uniform_spread=attention.new_full((number, 1), spread),
     )
