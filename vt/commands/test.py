@@ -29,12 +29,13 @@ from vt.engine.config_parts import leaves
 from vt.engine.errors import files_of
 from vt.engine.image_hooks import output_paths_of
 from vt.engine.launch import build_runner, is_segmentation
+from vt.engine.run_record import describe_device
 from vt.errors import UserError
 from vt.inference.mask_files import mask_paths
 
 from .arguments import load_config
 from .evaluation_report import add_collector, write_report
-from .outputs import as_plain, write_json
+from .outputs import as_plain, write_measured
 from .report_comparison import read_earlier
 
 PICKLE = ('.pkl', '.pickle')
@@ -74,12 +75,10 @@ def test(args: argparse.Namespace) -> None:
         result = benchmark_inference(runner)
         tables = {name: value for name, value in metrics.items() if name not in numbers}
         scores = dict(metrics=numbers, tables=tables)
+        device = next(runner.model.parameters()).device
+        print_table(describe_benchmark(result), title=f'{args.config} on {describe_device(device)}')
         record = dict(config=args.config, checkpoint=args.checkpoint, **scores, **asdict(result))
-        path = f'{runner.work_dir.rstrip("/")}.benchmark.json'
-        write_json(record, path)
-        compiled = ', compiled' if result.compiled else ''
-        print_table(describe_benchmark(result), title=f'{args.config} on {result.device}{compiled}')
-        print(f'written to {path}')
+        write_measured(f'{runner.work_dir.rstrip("/")}.benchmark.json', device, **record)
 
 
 class WriteResults(DumpResults):

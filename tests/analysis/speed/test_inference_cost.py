@@ -21,10 +21,7 @@ WHOLE = Benchmark(
     **vars(NECK),
     batch_size=8,
     image_shape=(3, 64, 64),
-    device='a card',
     dtype='float32',
-    torch='2',
-    compiled=False,
     neck=NECK,
 )
 

@@ -11,8 +11,6 @@ from torch import nn
 
 from vt.checkpoints.weights import unwrap
 from vt.engine.counting import count_complexity, has_neck, neck_inputs, one_input
-from vt.engine.run_record import describe_device
-from vt.engine.runner import VTRunner
 
 from .timing import peak_memory, time_interleaved
 
@@ -35,18 +33,14 @@ class Cost:
 
 @dataclass
 class Benchmark(Cost):
-    """Cost of a model on one device, and of its neck if it has one with parameters.
+    """Cost of a model, and of its neck if it has one with parameters.
 
-    ``image_shape`` is the shape of an image, ``(3, H, W)``, or of a clip of a video, ``(3, T, H, W)``. ``compiled``
-    tells whether the run used ``speed.compile``.
+    ``image_shape`` is the shape of an image, ``(3, H, W)``, or of a clip of a video, ``(3, T, H, W)``.
     """
 
     batch_size: int
     image_shape: tuple[int, ...]
-    device: str
     dtype: str
-    torch: str
-    compiled: bool
     neck: Cost | None
 
 
@@ -67,10 +61,7 @@ def benchmark_inference(runner: Runner) -> Benchmark:
         **vars(whole),
         batch_size=loader.batch_size,
         image_shape=tuple(shape),
-        device=describe_device(parameter.device),
         dtype=str(parameter.dtype).removeprefix('torch.'),
-        torch=torch.__version__,
-        compiled=isinstance(runner, VTRunner) and bool(runner.speed.compile),
         neck=neck,
     )
 
