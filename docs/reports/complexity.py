@@ -1,6 +1,5 @@
 """FLOPs and parameters of our models beside the paper's tables 1 to 10."""
 
-import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -9,7 +8,7 @@ import torch
 from mmengine.config import Config
 from torch import nn
 
-from vt.engine.counting import Complexity, count_by_module, count_complexity, has_neck, neck_inputs
+from vt.engine.counting import Complexity, count_complexity, has_neck, neck_inputs
 from vt.engine.launch import build_model
 
 from .markdown import ROOT, Rows
@@ -62,9 +61,12 @@ def count_config(
 def count_stage5(path: Path) -> Complexity:
     """FLOPs and parameters of ``layer4``, ResNet's stage 5 or the VT modules in its place."""
     model, image = _build_without_memory(path, IMAGE_SIZE)
-    by_module = count_by_module(model, image, mode='tensor')
-    flops = sum(count for name, count in by_module.items() if re.search(r'\blayer4\.\d+$', name))
-    return Complexity(flops, sum(parameter.numel() for parameter in model.backbone.layer4.parameters()))
+    stage, calls = model.backbone.layer4, []
+    for part in stage:
+        part.register_forward_pre_hook(lambda part, args: calls.append((part, args)))
+    count_complexity(model, image, mode='tensor')
+    flops = sum(count_complexity(part, *args).flops for part, args in calls.copy())
+    return Complexity(flops, sum(parameter.numel() for parameter in stage.parameters()))
 
 
 def _build_without_memory(

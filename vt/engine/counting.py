@@ -30,8 +30,11 @@ class Complexity:
 
 
 @torch.no_grad()
-def _count(model: nn.Module, *inputs, **options) -> FlopCounterMode:
-    """Run the model once in evaluation mode, without fused kernels, which counters skip."""
+def count_complexity(model: nn.Module, *inputs, **options) -> Complexity:
+    """Count the FLOPs of ``model(*inputs, **options)`` and the parameters of ``model``.
+
+    The model runs once in evaluation mode, without fused kernels, which counters skip; its mode is restored.
+    """
     training, fastpath, library = model.training, torch.backends.mha.get_fastpath_enabled(), token_library()
     torch.backends.mha.set_fastpath_enabled(False)
     choose_token_library('blas')
@@ -43,30 +46,8 @@ def _count(model: nn.Module, *inputs, **options) -> FlopCounterMode:
         model.train(training)
         torch.backends.mha.set_fastpath_enabled(fastpath)
         choose_token_library(library)
-    return counter
-
-
-def count_complexity(model: nn.Module, *inputs, **options) -> Complexity:
-    """Count the FLOPs of ``model(*inputs, **options)`` and the parameters of ``model``.
-
-    The model runs once in evaluation mode; its mode is restored.
-    """
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    return Complexity(_count(model, *inputs, **options).get_total_flops() // 2, parameters)
-
-
-def count_by_module(model: nn.Module, *inputs, **options) -> dict[str, int]:
-    """Count the FLOPs of each module inside ``model``, by its name in ``model.named_modules()``.
-
-    Arguments are those of :func:`count_complexity`.
-    """
-    root = f'{type(model).__name__}.'
-    counts = _count(model, *inputs, **options).get_flop_counts()
-    return {
-        name.removeprefix(root): sum(by_operator.values()) // 2
-        for name, by_operator in counts.items()
-        if name.startswith(root)
-    }
+    return Complexity(counter.get_total_flops() // 2, parameters)
 
 
 def one_input(dataset: Dataset) -> Tensor:
