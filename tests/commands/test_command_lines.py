@@ -222,7 +222,7 @@ def test_missing_and_empty_data_are_one_line(tmp_path):
     assert_one_line(result, 'there is no data/cifar10: put it there, or correct its path')
     (tmp_path / 'empty folder/train/cat').mkdir(parents=True)
     result = run('train.py', FOLDER_CONFIG, cwd=tmp_path, options=folder_options(tmp_path / 'empty folder'))
-    assert_one_line(result, 'the train split is empty: no images in ')
+    assert_one_line(result, 'Found 0 files in subfolders of')
 
 
 def test_traceback_is_shown_on_request(tmp_path):

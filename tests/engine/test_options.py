@@ -3,7 +3,7 @@
 import pytest
 from mmengine.config import Config
 
-from vt.commands.sweep import read_digests
+from vt.commands.sweep import identify
 from vt.engine.config_options import apply_options
 from vt.engine.sweeps import plan
 from vt.errors import UserError
@@ -86,5 +86,5 @@ def test_packages_that_options_name_are_imported(tmp_path, monkeypatch):
     (tmp_path / 'parts_of_a_sweep.py').write_text(part.format('OfASweep'))
     (tmp_path / 'c.py').write_text("default_scope = 'mmpretrain'\nmodel = dict(type='ImageClassifier')\n")
     settings = ['custom_imports.imports=[vt,parts_of_a_sweep]', 'model.backbone.type=vt.OfASweep']
-    read_digests(plan(str(tmp_path / 'c.py'), settings, [0], tmp_path))
+    identify(plan(str(tmp_path / 'c.py'), settings, [0], tmp_path), tmp_path)
     assert MODELS.get('vt.OfASweep')
