@@ -231,13 +231,13 @@ def test_a_model_is_resolved_read_and_built_once(kind, request, monkeypatch):
         own = getattr(owner, name)
         monkeypatch.setattr(owner, name, lambda *args, **options: calls.append((name, args)) or own(*args, **options))
 
-    for name in ('read_config', 'load_checkpoint', 'build_model'):
+    for name in ('read_config', 'read', 'build_model'):
         count(apis.model_zoo, name)
     count(Registry, 'build')
     model = apis.inferencer_of(config, checkpoint).model
     built = [args[1]['type'] for name, args in calls if name == 'build']
     assert built.count(model.cfg.model.backbone.type) == 1
-    assert [name for name, _ in calls if name != 'build'] == ['read_config', 'load_checkpoint', 'build_model']
+    assert [name for name, _ in calls if name != 'build'] == ['read_config', 'read', 'build_model']
 
 
 @pytest.mark.parametrize(
