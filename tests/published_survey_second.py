@@ -207,8 +207,7 @@ def hadamard_attention(x: Tensor, w: Weights, heads: int, group_width: int = 4) 
         for head, v_h in enumerate(split(seen, heads)):
             own = slice(head * v_h.shape[-1], (head + 1) * v_h.shape[-1])
             weight = maps[head][..., 7 * i + j, None]
-            weight = weight * w['ghost_scale'][own, 0, i, j] if 'ghost_scale' in w else weight
-            weight = weight + w['ghost_shift'][own, 0, i, j] if 'ghost_shift' in w else weight
+            weight = weight + w['ghost_shift'][own, 0, i, j]
             read.append(weight * v_h)
     return linear(torch.cat([sum(read[head::heads]) for head in range(heads)], dim=-1), under(w, 'proj'))
 

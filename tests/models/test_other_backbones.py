@@ -112,7 +112,6 @@ LEVELS = dict(in_channels=[4, 8, 16, 16], out_channels=12, token_channels=8, num
         (dict(config=dict(model_type='bert')), 'bert: Unrecognized configuration class'),
         (dict(config=DINO['dinov2'], out_indices=(7,)), 'out_indices must be valid indices'),
         (dict(config=DINO['dinov2'], out_indices=(1,), out_type='vector'), 'has no effect'),
-        (dict(config=DINO['dinov2'], out_type='map'), "neither 'featmap' nor 'vector'"),
         (dict(pretrained='/nowhere/at/all'), '/nowhere/at/all: '),
     ],
 )

@@ -144,7 +144,7 @@ def test_neighbours_in_one_product_are_those_one_by_one(kernel_size, size, dtype
 
 
 def test_products_with_tokens_that_are_no_neighbours_are_not_counted():
-    part, tokens = HadamardAttention(12, 3, kernel_size=3, group_width=4, ghost_scale=False), 20
+    part, tokens = HadamardAttention(12, 3, kernel_size=3, group_width=4), 20
     linear, convolutions = 12 * (8 + 8 + 12) + 12 * 12, 9 * (8 * 4 + 12) + 8 * 3 * 9
     assert count_complexity(part, torch.randn(1, tokens, 12), (4, 5)).flops == tokens * (linear + convolutions)
 

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 from vt._libraries import import_on_demand
 
-from . import attentions, backbones, classifiers, embeddings, fusers, necks, positions, tokenizers
+from . import attentions, backbones, classifiers, embeddings, necks, positions, tokenizers
 from .attentions import *
 from .backbones import *
 from .block import Block
 from .classifiers import *
 from .embeddings import *
 from .feed_forward import FeedForward, SqueezeExcite
-from .fusers import *
 from .grid import OnMap, TokenPart
 from .heads import DistillationTokenHead, DropoutLinearClsHead, TokenLabelHead
 from .layer_init import LayerInit
@@ -24,6 +23,7 @@ from .necks import *
 from .normal_cell import NormalCell
 from .norms import TokenBatchNorm
 from .positions import *
+from .projector import Projector
 from .recording import Record, record_attention
 from .token_pooling import TokenPooling
 from .tokenizers import *
@@ -46,6 +46,7 @@ __all__ = [
     'MultiscaleBlock',
     'NormalCell',
     'OnMap',
+    'Projector',
     'Record',
     'SegBandsPreProcessor',
     'SqueezeExcite',
@@ -60,7 +61,6 @@ __all__ += attentions.__all__
 __all__ += backbones.__all__
 __all__ += classifiers.__all__
 __all__ += embeddings.__all__
-__all__ += fusers.__all__
 __all__ += necks.__all__
 __all__ += positions.__all__
 __all__ += tokenizers.__all__

@@ -14,41 +14,37 @@ from .dispatch import is_plain
 MOST_ROOM = 4  # times the room of the maps, for a matrix of all pairs of tokens
 
 
-def sum_neighbours(maps: Tensor, values: Tensor, scale: Tensor | None = None) -> Tensor:
+def sum_neighbours(maps: Tensor, values: Tensor) -> Tensor:
     """Sum the values of each token's neighbours, zeros around the grid, times their weights.
 
-    Small grids without ``scale`` take one product of matrices.
+    Small grids take one product of matrices.
 
     Args:
         maps: weights of the neighbours, row by row, ``(N, h, k * k, H, W)``.
         values: ``(N, C, H, W)``.
-        scale: factors of the neighbours by channel, ``(C, 1, k, k)``.
 
     Returns:
         ``(N, h, C / h, H, W)``.
     """
     small = values.shape[2] * values.shape[3] <= MOST_ROOM * maps.shape[2]
-    if small and scale is None and not is_plain():
+    if small and not is_plain():
         return sum_at_once(maps, values)
-    return sum_one_by_one(maps, values, scale)
+    return sum_one_by_one(maps, values)
 
 
-def sum_one_by_one(maps: Tensor, values: Tensor, scale: Tensor | None = None) -> Tensor:
+def sum_one_by_one(maps: Tensor, values: Tensor) -> Tensor:
     """As :func:`sum_neighbours`, one neighbour at a time: needs no k * k copies of the values."""
     heads, side, (height, width) = maps.shape[1], math.isqrt(maps.shape[2]), values.shape[2:]
     around = pad(values, [side // 2] * 4).unflatten(1, (heads, -1))  # N, h, C / h, H + k - 1, W + k - 1
     total = 0.0
     for index, weights in enumerate(maps.unbind(2)):
         i, j = divmod(index, side)
-        seen = around[..., i : i + height, j : j + width]
-        if scale is not None:
-            seen = seen * scale[:, 0, i, j].reshape(heads, -1, 1, 1)
-        total = total + weights.unsqueeze(2) * seen
+        total = total + weights.unsqueeze(2) * around[..., i : i + height, j : j + width]
     return total
 
 
 def sum_at_once(maps: Tensor, values: Tensor) -> Tensor:
-    """As :func:`sum_neighbours` without ``scale``: one product with matrices of all tokens, ``(N, h, P, P)``."""
+    """As :func:`sum_neighbours`: one product with matrices of all tokens, ``(N, h, P, P)``."""
     size = values.shape[2:]
     numbers, on_grid = _find_neighbours(size, math.isqrt(maps.shape[2]), values.device)
     rows = maps.flatten(3).transpose(2, 3) * on_grid  # N, h, P, k * k

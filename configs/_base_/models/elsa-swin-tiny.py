@@ -4,7 +4,7 @@ _base_ = 'swin-tiny.py'
 
 stages = _base_.architecture.backbone.stages
 for stage in stages[:3]:
-    stage['attention'] = dict(type='vt.HadamardAttention', kernel_size=7, group_width=4, ghost_scale=False)
+    stage['attention'] = dict(type='vt.HadamardAttention', kernel_size=7, group_width=4)
 
 architecture = dict(
     backbone=dict(

@@ -1,9 +1,8 @@
 """Attention between tokens, including the relations of VT (paper, section 3.2)."""
 
-from .class_attention import ClassAttention
 from .graph_convolution import GraphConvolution
 from .hadamard import HadamardAttention
-from .multi_head import Attention
+from .multi_head import Attention, ClassAttention
 from .performer import PerformerAttention
 from .pooling_attention import PoolingAttention
 from .reductions import PoolingReduction, PyramidReduction, ReducedAttention, StridedReduction

@@ -16,11 +16,11 @@ from ..grid import Size, TokenPart, to_map, to_tokens
 
 @MODELS.register_module()
 class HadamardAttention(TokenPart):
-    """Enhanced local self-attention: ``sum over k x k neighbours of (S_c softmax(f(Q * K)) + B_c) V``, projected.
+    """Enhanced local self-attention: ``sum over k x k neighbours of (softmax(f(Q * K)) + B_c) V``, projected.
 
     Source: ELSA, sections 3.2 and 3.3. ``Q * K`` is the Hadamard product; f is two convolutions that turn it into the
-    weights of a token's neighbours. S and B are the ghost head: k x k matrices per channel, which turn the maps of the
-    h heads into one map per channel. V is padded with zeros at the border.
+    weights of a token's neighbours. B is the ghost head of ELSA-Swin: a k x k matrix per channel, which turns the maps
+    of the h heads into one map per channel. V is padded with zeros at the border.
 
     Args:
         channels: C.
@@ -29,7 +29,6 @@ class HadamardAttention(TokenPart):
         kernel_size: k, odd.
         group_width: channels per group of the first convolution of f, whose kernel is k x k. D is two thirds of C,
             rounded up to a multiple of it.
-        ghost_scale: use S.
 
     Raises:
         UserError: ``num_heads`` does not divide C.
@@ -42,7 +41,6 @@ class HadamardAttention(TokenPart):
         size: Size = (0, 0),
         kernel_size: int = 7,
         group_width: int = 8,
-        ghost_scale: bool = True,
     ) -> None:
         super().__init__()
         require_divisible('HadamardAttention', 'channels', channels, 'num_heads', num_heads)
@@ -57,14 +55,13 @@ class HadamardAttention(TokenPart):
             nn.Conv2d(inner, num_heads * kernel_size**2, 1),
         )
         kernels = channels, 1, kernel_size, kernel_size
-        self.ghost_scale = nn.Parameter(torch.randn(kernels)) if ghost_scale else None
         self.ghost_shift = nn.Parameter(0.02 * torch.randn(kernels))
         self.proj = nn.Linear(channels, channels)
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, P, C)`` to ``(N, P, C)``."""
         maps, v = self._project(x, size)
-        read = sum_neighbours(maps, v, self.ghost_scale).flatten(1, 2)
+        read = sum_neighbours(maps, v).flatten(1, 2)
         # B is the same for every token: a depthwise convolution.
         read = read + conv2d(v, self.ghost_shift, padding=self.kernel_size // 2, groups=v.shape[1])
         return self.proj(to_tokens(read))

@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 from vt.registry import MODELS
 
 from ..grid import Size
-from .masks import MaskedAttention
+from .multi_head import MaskedAttention
 
 
 @MODELS.register_module()

@@ -15,7 +15,7 @@ from vt.registry import MODELS
 
 from ..checks import build_part, require_divisible
 from ..grid import Size, TokenPart
-from .masks import MaskedAttention
+from .multi_head import MaskedAttention
 
 
 @MODELS.register_module()

@@ -51,8 +51,6 @@ class HuggingFaceBackbone(BaseModule):
         super().__init__(init_cfg)
         import transformers  # optional: pip install 'visual-transformers[transformers]'
 
-        if out_type not in (MAPS, VECTOR):
-            raise UserError(f"HuggingFaceBackbone: out_type={out_type!r} is neither '{MAPS}' nor '{VECTOR}'")
         if out_type == VECTOR and tuple(out_indices) != (-1,):
             raise UserError(f"HuggingFaceBackbone: out_indices={tuple(out_indices)} has no effect on '{VECTOR}'")
         options, self.pretrained, self.out_type = dict(config or {}), pretrained, out_type

@@ -30,7 +30,7 @@ class ProgressiveSampling(TokenPart):
         num_heads: number of heads of the blocks.
         rounds: number of sampling rounds.
         stride: spacing of the initial points, in pixels of the map.
-        attention, feed_forward, norm_cfg: options of the blocks, as in :class:`vt.models.Block`.
+        attention, feed_forward: options of the blocks, as in :class:`vt.models.Block`.
         drop_paths: stochastic depth rate of each round's block; 0 by default.
     """
 
@@ -43,7 +43,6 @@ class ProgressiveSampling(TokenPart):
         stride: int = 4,
         attention: dict | None = None,
         feed_forward: dict | None = None,
-        norm_cfg: dict | None = None,
         drop_paths: Sequence[float] = (),
     ) -> None:
         super().__init__()
@@ -59,7 +58,7 @@ class ProgressiveSampling(TokenPart):
         parts = dict(
             attention=dict(type='vt.Attention') | (attention or {}),
             feed_forward=dict(type='vt.FeedForward') | (feed_forward or {}),
-            norm_cfg=norm_cfg or dict(type='LN'),
+            norm_cfg=dict(type='LN'),
         )
         self.blocks = nn.ModuleList(Block(channels, (0, 0), num_heads, drop_path=rate, **parts) for rate in rates)
         # Plain parameters, since backbones initialise linear layers: with zeros, the points do not move at the start.

@@ -15,6 +15,8 @@ from ..attentions.performer import TokenPerformer
 from ..checks import require_divisible
 from ..grid import Size, TokenPart, to_tokens
 
+DROPOUT = 0.1  # probability, of the outputs of attention and feed-forward
+
 
 @MODELS.register_module()
 class ReductionCell(TokenPart):
@@ -28,7 +30,6 @@ class ReductionCell(TokenPart):
         dilations: dilation of each convolution.
         transform: apply attention, convolutions and feed-forward to 64 channels of each dilated convolution; otherwise
             the dilated convolutions share C channels.
-        dropout: dropout probability of the outputs of attention and feed-forward.
         epsilon: as in :class:`vt.models.attentions.performer.TokenPerformer`.
 
     Raises:
@@ -43,7 +44,6 @@ class ReductionCell(TokenPart):
         stride: int,
         dilations: list[int],
         transform: bool = True,
-        dropout: float = 0.1,
         epsilon: float = 0.0,
     ) -> None:
         super().__init__()
@@ -61,13 +61,13 @@ class ReductionCell(TokenPart):
             return
         wide = pyramid_channels * len(dilations)
         self.norm = nn.LayerNorm(wide)
-        self.attend = TokenPerformer(wide, channels, dropout=dropout, epsilon=epsilon)
+        self.attend = TokenPerformer(wide, channels, dropout=DROPOUT, epsilon=epsilon)
         strides = [2, 2, 1] if stride == 4 else [stride, 1, 1]
         widths = [in_channels, pyramid_channels, pyramid_channels, channels]
         self.local = local_convolutions(widths, [None, dict(type='BN'), None], strides)
         self.feed_norm = nn.LayerNorm(channels)
         self.feed_forward = nn.Sequential(
-            nn.Linear(channels, channels), nn.GELU(), nn.Linear(channels, channels), nn.Dropout(dropout)
+            nn.Linear(channels, channels), nn.GELU(), nn.Linear(channels, channels), nn.Dropout(DROPOUT)
         )
 
     def forward(self, x: Tensor) -> tuple[Tensor, Size]:

@@ -18,8 +18,8 @@ from vt.ops import project_onto, tokenize
 from vt.ops.maps import to_pixels
 from vt.ops.precision import has_autocast
 
-from ..fusers import Projector
 from ..grouped_linear import GroupedLinear
+from ..projector import Projector
 from ..tokenizers import FilterTokenizer
 
 MATRICES = ('key', 'query', 'value')  # of a projector

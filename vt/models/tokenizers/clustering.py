@@ -13,6 +13,8 @@ from vt.registry import MODELS
 from .base import AttentionTokenizer
 from .pooling import nearest_square
 
+ITERATIONS = 5  # of Lloyd's algorithm
+
 
 @MODELS.register_module()
 class ClusteringTokenizer(AttentionTokenizer):
@@ -23,16 +25,14 @@ class ClusteringTokenizer(AttentionTokenizer):
 
     Args:
         in_channels, token_channels, others: as in :class:`AttentionTokenizer`.
-        iterations: number of iterations of Lloyd's algorithm.
     """
 
-    def __init__(self, in_channels: int, token_channels: int, iterations: int = 5, **kwargs) -> None:
+    def __init__(self, in_channels: int, token_channels: int, **kwargs) -> None:
         super().__init__(in_channels, token_channels, **kwargs)
-        self.iterations = iterations
         self.grid = nearest_square(self.num_tokens)
 
     def filters(self, x: Tensor, tokens: Tensor | None) -> Tensor:
-        return cluster_pixels(x, self.grid, self.iterations)
+        return cluster_pixels(x, self.grid, ITERATIONS)
 
 
 @torch.no_grad()

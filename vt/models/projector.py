@@ -11,8 +11,8 @@ from vt.ops import project, project_attention, project_onto
 from vt.ops.maps import split_heads
 from vt.registry import MODELS
 
-from ..checks import require_divisible
-from ..grouped_linear import GroupedLinear
+from .checks import require_divisible
+from .grouped_linear import GroupedLinear
 
 
 @MODELS.register_module()
