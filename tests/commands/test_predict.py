@@ -20,6 +20,7 @@ from vt import apis
 from vt.apis.hub import HubModel
 from vt.commands.result_file import ResultFile
 from vt.errors import UserError
+from vt.inference.image_files import find_files
 from vt.inference.mask_files import encode_mask
 
 
@@ -102,6 +103,26 @@ def test_patterns_and_a_table_of_comma_separated_values(classifier, images):
     assert [row['file'] for row in rows] == ['data/a.png'] * 5 + ['data/more/b.jpg'] * 5
     assert list(rows[0]) == ['file', 'label', 'name', 'score']
     assert result.stdout.count('▀') > 1000
+
+
+@pytest.mark.parametrize(
+    ('pattern', 'found'),
+    [
+        ('imgs [v1] #2/*/0.png', ['a [x]/0.png', 'b/0.png']),
+        ('imgs [v1] #2/**/*.png', ['0 [1].png', 'a [x]/0.png', 'b/0.png']),
+        ('imgs [v1] #2/[ab]*/0.png', ['a [x]/0.png', 'b/0.png']),
+        ('imgs [v1] #2/* [1].png', ['0 [1].png']),
+        ('imgs*/a [[]x]/?.png', ['a [x]/0.png']),
+    ],
+)
+def test_folders_that_exist_are_no_patterns(pattern, found, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    root = tmp_path / 'imgs [v1] #2'
+    for name in ('a [x]/0.png', 'b/0.png', '0 [1].png'):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    for given in (pattern, f'{tmp_path}/{pattern}'):
+        assert [str((tmp_path / path).relative_to(root)) for path in find_files([given], ('.png',))] == found
 
 
 def test_a_saved_model_is_its_folder(classifier, images):

@@ -36,7 +36,7 @@ def find_files(inputs: Iterable[str], extensions: tuple[str, ...]) -> dict[str, 
         if os.path.isdir(given):
             found = {str(path): path.relative_to(given) for path in sorted(map(Path, files_below(given)))}
         elif not os.path.exists(given) and glob.has_magic(given):
-            found = {path: Path(Path(path).name) for path in sorted(glob.glob(given, recursive=True))}
+            found = {path: Path(Path(path).name) for path in expand(given)}
         else:
             files.setdefault(os.path.abspath(given), (given, Path(Path(given).name)))
             continue
@@ -55,6 +55,16 @@ def find_files(inputs: Iterable[str], extensions: tuple[str, ...]) -> dict[str, 
     return distinct_paths(
         {path: own if times[own] == 1 else Path(whole).relative_to(above) for whole, (path, own) in files.items()}
     )
+
+
+def expand(pattern: str) -> list[str]:
+    """Return the sorted paths of a pattern's files; existing folders and brackets without a match are literal."""
+    folder = next(folder for folder in Path(pattern).parents if folder.is_dir())
+    inner = str(Path(pattern).relative_to(folder))
+    for rest in (inner, inner.replace('[', '[[]')):
+        if found := glob.glob(rest, root_dir=folder, recursive=True):
+            return sorted(str(folder / path) for path in found)
+    return []
 
 
 def check_paths(kept: Iterable[str | Path], written: Iterable[Path], folder: Path | None, option: str) -> None:

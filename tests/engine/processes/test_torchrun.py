@@ -1,6 +1,8 @@
-"""Runs that torchrun starts, by ``tools/dist_train.sh``: a process that is killed is started again."""
+"""Runs that torchrun starts, by ``tools/dist_train.sh``: a process that is killed, one that fails, a port in use."""
 
 import os
+import re
+import socket
 import subprocess
 import sys
 
@@ -64,13 +66,42 @@ def test_a_killed_process_is_started_again_and_the_run_ends_as_if_nothing_had_ha
         torch.testing.assert_close(killed[part], whole[part], rtol=0, atol=0)
 
 
-def run_script(folder, text, *options):
+def run_script(folder, text, *options, how=''):
     """A script in two processes of torchrun: exit code and what it printed to standard error."""
     (folder / 'script.py').write_text(text)
-    command = [sys.executable, '-m', 'torch.distributed.run', '--nproc-per-node', '2', *options]
+    command = [sys.executable, '-m', 'vt.engine.processes.torchrun', '--nproc-per-node', '2', *options]
     env = dict(os.environ, PYTHONPATH=ROOT, CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1')
     pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    return finish(subprocess.Popen([*command, 'script.py'], cwd=folder, env=env, start_new_session=True, **pipes))
+    return finish(subprocess.Popen([*command, 'script.py', how], cwd=folder, env=env, start_new_session=True, **pipes))
+
+
+SCRIPT = """
+import os, signal, sys, time
+if os.environ['RANK'] == '0':
+    time.sleep(60)
+if sys.argv[1] == 'SIGKILL':
+    os.kill(os.getpid(), signal.SIGKILL)
+from torch.distributed.elastic.multiprocessing.errors import get_error_handler
+get_error_handler().record_exception(ValueError(sys.argv[1]))  # as vt.engine.errors does
+sys.exit(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ('how', 'line'),
+    [
+        (
+            'two\nlines',
+            'rank 1 failed first (exit code 1): ValueError: two lines; its log is *_rank1.log in the work directory',
+        ),
+        ('SIGKILL', 'rank 1 failed first (was ended by SIGKILL): Signal 9 (SIGKILL) received by PID'),
+    ],
+)
+def test_torchrun_says_in_one_line_who_failed_first(how, line, tmp_path):
+    code, stderr = run_script(tmp_path, SCRIPT, '--standalone', how=how)
+    assert code == 1
+    assert stderr.splitlines()[-1].startswith(f'torchrun: {line}')
+    assert 'Traceback' not in stderr
 
 
 MEET = """
@@ -90,3 +121,17 @@ def test_processes_that_are_started_again_meet_at_the_same_port(tmp_path):
     """torchrun's store is the same one then, and still holds the addresses of those that ended."""
     code, stderr = run_script(tmp_path, MEET, '--master-port', str(free_port()), '--max-restarts', '1')
     assert code == 0, stderr
+
+
+def test_a_port_in_use_is_one_line(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(('0.0.0.0', 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        code, stderr = finish(start(write_run(tmp_path), 2, cwd=tmp_path, PORT=str(port)))
+    assert code == 1
+    assert re.fullmatch(
+        rf'torchrun: could not connect to the other machines \(.*{port}.*\): check PORT, .*',
+        stderr.splitlines()[-1],
+    )
+    assert 'Traceback' not in stderr

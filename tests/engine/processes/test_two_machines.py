@@ -113,11 +113,12 @@ def test_two_machines_have_the_weights_of_one_machine_and_of_one_process(machine
 def test_a_host_name_that_leads_to_loopback_is_one_line(machines, tmp_path):
     """The machine that can't connect, either of them, says it at once; the other one waits, as for one that is late."""
     runs = start(machines, tmp_path, hosts=LOOPBACK_NAMES, **BY_ADDRESS)
-    wait_for('could not connect to the other processes at ', runs, tmp_path)
+    wait_for('torchrun: rank ', runs, tmp_path)
     assert (
         len(re.findall('error: rank [01]: run.py: could not connect to the other processes at ', printed(tmp_path)))
         == 1
     )
+    assert 'Traceback' not in printed(tmp_path), printed(tmp_path)
 
 
 @pytest.mark.slow
@@ -150,6 +151,7 @@ def test_a_machine_that_is_killed_ends_the_run_and_resume_goes_on(machines, one_
     wait_for(SECOND_EPOCH, runs, tmp_path)
     machines[1].kill()
     assert runs[0].wait(HANGS) == 1
+    assert (tmp_path / '0.txt').read_text().splitlines()[-1].startswith('torchrun: rank 0 failed first')
     assert_ends_well(start(machines, tmp_path, '--resume', **FIXED), tmp_path)
     assert_same_end(tmp_path / 'out', one_machine)
 
@@ -164,3 +166,14 @@ def test_an_elastic_run_goes_on_without_the_machine_that_is_killed(machines, tmp
     assert runs[0].wait(HANGS) == 0, printed(tmp_path)
     assert 'Epochs have 16 iterations now, and had 8 in the checkpoint' in (tmp_path / '0.txt').read_text()
     assert final_checkpoint(tmp_path / 'out')['meta']['epoch'] == 3
+
+
+@pytest.mark.slow
+def test_an_elastic_run_ends_in_one_line_when_the_machine_of_its_endpoint_is_killed(machines, tmp_path):
+    runs = start(machines, tmp_path, **ELASTIC)
+    wait_for(SECOND_EPOCH, runs, tmp_path)
+    machines[0].kill()
+    assert runs[1].wait(HANGS) == 1
+    output = (tmp_path / '1.txt').read_text()
+    assert output.splitlines()[-1].startswith('torchrun: could not connect to the other machines (')
+    assert 'Traceback' not in output
