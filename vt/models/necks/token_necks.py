@@ -1,6 +1,6 @@
-"""The neck of the small VT classifier: a transformer encoder on visual tokens and a class token.
+"""Necks of classifiers that read tokens: their average, an encoder of visual tokens, and class tokens of all blocks.
 
-Letters: N batch, C map channels, H and W map size, L tokens, C_T token channels.
+Letters: N batch, C map channels or channels of class tokens, H and W map size, L tokens, C_T token channels, M blocks.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,16 @@ from torch import Tensor, nn
 
 from vt.registry import MODELS
 
+from ..block import Block
 from ..tokenizers import FilterTokenizer
+
+
+@MODELS.register_module()
+class TokenAverage(nn.Module):
+    """Average over the tokens (paper, section 4.1): ``(N, L, C_T)`` to ``(N, C_T)``, for each item of a tuple."""
+
+    def forward(self, feats: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return tuple(tokens.mean(dim=1) for tokens in feats)
 
 
 @MODELS.register_module()
@@ -72,3 +81,26 @@ class TokenEncoder(BaseModule):
         for layer in self.layers:
             tokens = layer(tokens)
         return (self.norm(tokens[:, 0]),)
+
+
+@MODELS.register_module()
+class LayerwiseClassAttention(BaseModule):
+    """Apply a block to the class tokens of all blocks of a backbone, which updates the last one, and normalise it.
+
+    Args:
+        channels: C.
+        depth: M.
+        num_heads: number of heads of the attention.
+    """
+
+    def __init__(self, channels: int, depth: int, num_heads: int) -> None:
+        super().__init__(dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.0))
+        attention, feed_forward = dict(type='vt.ClassAttention'), dict(type='vt.FeedForward')
+        self.layers = nn.Parameter(torch.zeros(1, depth, channels))
+        self.block = Block(channels, (0, 0), num_heads, attention, feed_forward, norm_cfg=dict(type='LN', eps=1e-6))
+        self.norm = nn.LayerNorm(channels, eps=1e-6)
+
+    def forward(self, outs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Replace the last output of the backbone, class tokens ``(N, M, C)``, by the updated one ``(N, C)``."""
+        tokens = (outs[-1] + self.layers).flip(1)  # the last one first
+        return (*outs[:-1], self.norm(self.block(tokens, (1, tokens.shape[1] - 1))[:, 0]))
