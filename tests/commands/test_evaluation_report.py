@@ -18,6 +18,7 @@ from sklearn import metrics
 from tool_runner import assert_one_line
 
 from vt.analysis.evaluation import boundary_band
+from vt.analysis.evaluation_figures import read_curves
 from vt.commands.evaluation_report import IMAGES
 from vt.engine.image_hooks import reads_bgr
 from vt.engine.launch import build_model
@@ -210,6 +211,11 @@ def test_a_segmentors_report(work):
 def test_refused_before_the_test(work):
     root = work(ONE_LABEL)
     write_folders(root, 1)
+    (root / 'full').mkdir()
+    (root / 'full/mine.txt').write_text('')
+    for folder, message in (('full', 'contains other files, such as mine.txt'), ('config.py', 'is a file')):
+        result = run('test.py', 'config.py', 'weights.pth', '--report', folder, cwd=root)
+        assert_one_line(result, f'--report {folder} {message}')
     result = run('test.py', 'config.py', 'weights.pth', '--report', 'config.py/report', cwd=root)
     assert_one_line(result, 'config.py/report')
     assert 'Epoch(test)' not in result.stdout
@@ -249,6 +255,26 @@ def test_two_checkpoints_side_by_side(work):
     (root / 'first/report.json').write_text('{}')
     assert_one_line(run(*arguments, '--report', 'third', cwd=root), 'lacks checkpoint')
     assert not any((root / 'third').iterdir())
+
+
+def test_curves_of_a_resumed_training_go_on_where_it_was_resumed(tmp_path):
+    rows = {
+        '1': [
+            dict(loss=2.0, step=10),
+            dict(loss=1.5, step=20),
+            dict(accuracy=50.0, step=1),
+            dict(loss=9.0, step=30),
+        ],
+        '2': [dict(loss=1.0, step=30, lr=0.1), dict(accuracy=60.0, step=2)],
+    }
+    for name, lines in rows.items():
+        (tmp_path / name / 'vis_data').mkdir(parents=True)
+        text = '\n'.join(map(json.dumps, lines)) + '\n{"loss": 1.'  # killed
+        (tmp_path / name / 'vis_data/scalars.json').write_text(text)
+    curves = read_curves(tmp_path)
+    assert curves['train'] == dict(loss=[[10, 2.0], [20, 1.5], [30, 1.0]])
+    assert curves['val'] == dict(accuracy=[[1, 50.0], [2, 60.0]])
+    assert read_curves(tmp_path / 'none') == dict(train={}, val={})
 
 
 def test_the_order_of_channels_is_known_below_test_time_augmentation():

@@ -18,6 +18,7 @@ from video.written_videos import write
 
 from vt import apis
 from vt.apis.hub import HubModel
+from vt.commands.predict import predict_batch
 from vt.commands.result_file import ResultFile
 from vt.errors import UserError
 from vt.inference.image_files import find_files
@@ -80,6 +81,18 @@ def test_every_file_of_a_folder_is_predicted_or_named(classifier, images):
     assert 'warning: data contains files of other kinds, which are left out: 1 .heic, 1 .txt' in result.stderr
     found = [entry['file'] for entry in json.loads((images / 'r.json').read_text())]
     assert found == ['data/a.png', 'data/c.pgm', 'data/link/d.png', 'data/more/b.jpg']
+
+
+def test_a_file_that_fails_in_a_batch_fails_alone(classifier, images, capsys):
+    inferencer, files, skipped = apis.ClassificationInferencer(classifier[2]), ['data/a.png', 'data/more/b.jpg'], {}
+    samples = [inferencer.pipeline(str(images / file)) for file in files]
+    samples[1]['inputs'] = samples[1]['inputs'][:1]
+    ((file, found),) = predict_batch(inferencer, files, samples, skipped)
+    (expected,) = inferencer(str(images / 'data/a.png'))
+    assert file == 'data/a.png'
+    assert found.pred_score.tolist() == expected['pred_scores'].tolist()
+    assert [*skipped] == ['data/more/b.jpg']
+    assert 'skipped: data/more/b.jpg: ' in capsys.readouterr().err
 
 
 def test_mixed_precision(classifier, images):

@@ -1,4 +1,7 @@
-"""Figures of a test report: confusion matrix and reliability diagram."""
+"""Figures of a test report: confusion matrix, reliability diagram and training curves."""
+
+import json
+from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -8,6 +11,36 @@ from vt.untrusted_text import printable
 from .evaluation import BINS
 
 NAMED, COUNTED = 60, 20  # most classes for which the confusion matrix shows names, and shares
+LINES = 8  # most curves of a figure
+UNPLOTTED = ('step', 'epoch', 'iter', 'time', 'data_time', 'memory')
+Curves = dict[str, dict[str, list[list[float]]]]
+
+
+def read_curves(folder: Path) -> Curves:
+    """Read losses and validation scores by iteration, of the training in a folder.
+
+    Returns:
+        For ``'train'`` and ``'val'``, steps and values of each name; of a resumed training, without repeated steps.
+    """
+    curves: Curves = dict(train={}, val={})
+    for path in sorted(folder.glob('*/vis_data/scalars.json')):
+        begun = set()
+        for line in path.read_text(errors='replace').splitlines():
+            try:
+                row = json.loads(line)
+                step, split = float(row['step']), 'train' if 'loss' in row else 'val'
+            except (ValueError, KeyError, TypeError):  # an incomplete last line, of a run that was killed
+                continue
+            for name, value in row.items():
+                wanted = 'loss' in name if split == 'train' else name not in UNPLOTTED
+                if not wanted or not isinstance(value, (int, float)):
+                    continue
+                curve = curves[split].setdefault(name, [])
+                if (split, name) not in begun:  # a resumed run repeats later steps
+                    begun.add((split, name))
+                    curve[:] = [point for point in curve if point[0] < step]
+                curve.append([step, value])
+    return curves
 
 
 def draw_confusion(confusions: np.ndarray, names: list[str]) -> Figure:
@@ -41,6 +74,18 @@ def draw_reliability(rows: list[dict[str, float]]) -> Figure:
     left.legend()
     right.bar([row['above'] for row in rows], [row['samples'] for row in rows], 1 / BINS, align='edge')
     right.set(xlabel='confidence', ylabel='images', xlim=(0, 1))
+    return figure
+
+
+def draw_curves(curves: Curves) -> Figure:
+    """Draw the curves of :func:`read_curves`, training on the left and validation on the right."""
+    figure = Figure(figsize=(9, 3.6), layout='constrained')
+    for axes, (split, lines) in zip(figure.subplots(1, 2, sharex=True), curves.items()):
+        for name, points in [*lines.items()][:LINES]:
+            axes.plot(*zip(*points), marker='.', label=printable(name, 30).replace('$', r'\$'))
+        axes.set(xlabel='iteration', title='training' if split == 'train' else 'validation')
+        if lines:
+            axes.legend(fontsize=7)
     return figure
 
 

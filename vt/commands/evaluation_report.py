@@ -21,7 +21,7 @@ from vt.analysis.evaluation import (
     evaluate_several_labels,
     evaluate_single_label,
 )
-from vt.analysis.evaluation_figures import draw_confusion, draw_reliability, shares_of
+from vt.analysis.evaluation_figures import draw_confusion, draw_curves, draw_reliability, read_curves, shares_of
 from vt.checkpoints.files import write_atomically
 from vt.checkpoints.weights import unwrap
 from vt.engine.checks.classes import has_labels, without_wrappers
@@ -35,8 +35,18 @@ from .data_page import MAX_NAME, ROWS, TEMPLATES, colour, figure_address, image_
 from .outputs import write_json
 from .report_comparison import compare_reports, digest_labels
 
+FILES = ('report.html', 'report.json')
 SIDE = 160  # of an image on the page, in pixels
 IMAGES, PAIRS = 24, 20  # images of each kind and pairs of classes on the page
+
+
+def check_report_folder(folder: str) -> None:
+    """Raise a UserError if a folder is a file, or contains anything except an earlier report."""
+    path = Path(folder)
+    if path.exists() and not path.is_dir():
+        raise UserError(f'--report {folder} is a file: give the name of a folder')
+    if path.is_dir() and (others := sorted({file.name for file in path.iterdir()} - {*FILES})):
+        raise UserError(f'--report {folder} contains other files, such as {others[0]}: give a new folder')
 
 
 def add_collector(runner: Runner) -> PredictionCollector:
@@ -94,7 +104,8 @@ def write_report(
     metrics, labels, key = metrics | found.pop('metrics', {}), found.pop('labels', None), 'IoU' if maps else 'F1'
     device = next(unwrap(runner.model).parameters()).device
     record = dict(config=config, checkpoint=checkpoint, images=len(results), metrics=metrics, classes=names)
-    record |= found | ranked
+    curves = read_curves(Path(checkpoint).parent)
+    record |= found | ranked | dict(curves=curves)
     comparison = compare_reports(record, other, key, labels) if other else None
     record |= dict(comparison=comparison) if other else {}
     write_json(describe_origin(device) | record, Path(folder, 'report.json'), None)
@@ -122,6 +133,7 @@ def write_report(
         band=BAND,
         reliability=figure_address(draw_reliability(reliability)) if reliability else '',
         sheets=sheets,
+        curves=figure_address(draw_curves(curves)) if any(curves.values()) else '',
         comparison=comparison,
         changes=sorted(comparison['per_class'], key=_change)[:ROWS] if comparison else [],
     )

@@ -161,14 +161,23 @@ def track_predictions(
                 yield sample
 
     for batch in in_batches(samples(), batch_size):
-        found = [read.popleft() for _ in batch]
-        try:
-            predictions = [prediction.cpu() for prediction in inferencer.forward(pseudo_collate(batch))]
-        except Exception as error:  # of any type: files of other sizes may be predicted
-            for file in found:
-                skip(file, error, skipped)
+        yield from predict_batch(inferencer, [read.popleft() for _ in batch], batch, skipped)
+
+
+def predict_batch(
+    inferencer: Any, files: list[str], samples: list[dict], skipped: dict[str, Exception]
+) -> Iterator[tuple[str, BaseDataElement]]:
+    """Yield predictions as :func:`track_predictions`; if a batch fails, as of images of several sizes, file by file."""
+    try:
+        predictions = [prediction.cpu() for prediction in inferencer.forward(pseudo_collate(samples))]
+    except Exception as error:  # of any type: other files may be predicted
+        if len(files) == 1:
+            skip(files[0], error, skipped)
         else:
-            yield from zip(found, predictions)
+            for file, sample in zip(files, samples):
+                yield from predict_batch(inferencer, [file], [sample], skipped)
+    else:
+        yield from zip(files, predictions)
 
 
 def skip(file: str, error: Exception, skipped: dict[str, Exception]) -> None:

@@ -34,7 +34,7 @@ from vt.errors import UserError
 from vt.inference.mask_files import mask_paths
 
 from .arguments import load_config
-from .evaluation_report import add_collector, write_report
+from .evaluation_report import add_collector, check_report_folder, write_report
 from .outputs import as_plain, write_measured
 from .report_comparison import read_earlier
 
@@ -44,6 +44,8 @@ METRICS = ('.json', '.yaml', '.yml', *PICKLE)
 
 def test(args: argparse.Namespace) -> None:
     """Evaluate; on request write predictions, metrics or a report, and measure the cost of the model."""
+    if args.report:
+        check_report_folder(args.report)
     cfg = testing_config(args)
     notes = check_data(cfg, ('test',))
     runner = build_runner(cfg, amp=args.amp)
