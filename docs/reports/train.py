@@ -17,7 +17,7 @@ import yaml
 
 from vt.analysis.ablation.score_tables import label_run
 from vt.commands.outputs import write_json
-from vt.commands.sweep import read_digests, train_all
+from vt.commands.sweep import identify, train_all
 from vt.engine.sweeps import SweepRun
 from vt.errors import UserError
 
@@ -79,7 +79,7 @@ def train(args: argparse.Namespace, tables: Tables, records: Path = RECORDS) -> 
     planned = {name: read_runs(name, tables) for name in args.tables or tables}
     for name, runs in planned.items():
         by_seed = sorted(runs, key=lambda run: run.seed)  # so that a stop leaves all rows of fewer seeds
-        settled = train_all(by_seed, read_digests(by_seed), FOLDER / name, args)
+        settled = train_all(by_seed, identify(by_seed, FOLDER / name), FOLDER / name, args)
         for best in (FOLDER / name).glob('*/best_*.pth'):
             best.unlink()
         order = [run.label for run in runs]
