@@ -1,4 +1,4 @@
-"""Measure bfloat16 beside float32 on a CPU: ``python tools/benchmark/bfloat16.py NAME ... --out FOLDER``."""
+"""Measure bfloat16 beside float32 on a CPU: ``python -m projects.speed.bfloat16 NAME ... --out FOLDER``."""
 
 import argparse
 from dataclasses import replace
@@ -83,7 +83,7 @@ def main(args: argparse.Namespace) -> None:
 def parse_args() -> argparse.Namespace:
     parser = ToolParser(
         'Measure inference and training in bfloat16 and in float32, by each library, in turn.',
-        'python tools/benchmark/bfloat16.py swin-tiny_16xb64-300e_in1k --seconds 20',
+        'python -m projects.speed.bfloat16 swin-tiny_16xb64-300e_in1k --seconds 20',
     )
     parser.add_argument('names', nargs='+', metavar='NAME', help='names of models')
     parser.add_argument('--batch-size', type=int, default=8, help='images per step (default: 8)')

@@ -35,7 +35,7 @@ MIRRORED = (2, 3, 4)  # EXIF orientations that keep height and width
 class Problem:
     """A problem of a file."""
 
-    kind: str  # such as 'missing'; all are in vt.commands.check_dataset.CHECKS
+    kind: str  # such as 'missing'
     file: str  # path of the file
     message: str  # the problem; its subject is the file
 

@@ -32,7 +32,7 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
         amp: train in mixed precision, see :func:`vt.engine.mixed_precision.choose_dtype`.
 
     Raises:
-        UserError: ``EMAHook`` is used with FSDP.
+        UserError: another runner, or another sharded optimizer, where the key ``fsdp`` is meant.
     """
     enter_amp(cfg, amp)
     own_runner = cfg.get('runner_type')

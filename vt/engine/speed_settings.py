@@ -49,7 +49,7 @@ class SpeedSettings:
         compile: compile backbone and neck in training and tests, see :func:`compile_parts`; a dict contains options of
             ``torch.compile``. mmengine's key ``compile`` compiles the whole training step instead.
         cuda_graphs: replay backbone and neck as CUDA graphs in tests on a GPU, see
-            :class:`vt.engine.cuda_graphs.GraphedFeatures`; for images of one size. Its speed has not been measured.
+            :class:`vt.engine.cuda_graphs.GraphedFeatures`; for images of one size.
     """
 
     channels_last: bool = True
