@@ -20,7 +20,7 @@ def parse_args() -> argparse.Namespace:
         default=['train', 'val', 'test'],
         help='splits to read (default: all)',
     )
-    settings.add_argument('--workers', type=int, help='number of reading processes (default: one per available core)')
+    settings.add_argument('--workers', type=int, help='number of reading threads (default: one per available core)')
     settings.add_argument('--out', help='JSON file for the report, or folder for the report and a page of samples')
     parser.add_common_options(checkpoint=False)
     return parser.parse_args()

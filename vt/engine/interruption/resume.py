@@ -21,6 +21,7 @@ from vt.engine.processes.process_variables import number_in
 from vt.engine.schedules import epoch_length
 from vt.errors import UserError
 from vt.registry import HOOKS, LOOPS
+from vt.untrusted_text import printable
 
 from .checkpoint_hook import is_accumulating
 from .resumed_settings import settings_of, settle
@@ -83,7 +84,7 @@ def _choose(work_dir: str, asked: str | None) -> tuple[str | None, list[str]]:
     folder = folder.parent if is_file else folder
     newest, others = find_newest_checkpoint(folder)
     damaged = ({} if damage is None else {Path(asked): damage}) | dict(others)
-    lines = [f'{path} is damaged: {why}' for path, why in damaged.items()]
+    lines = [printable(f'{path} is damaged: {why}') for path, why in damaged.items()]
     if newest is not None:
         return str(newest), [f'{line}. Resuming from {newest} instead' for line in lines]
     if lines:
