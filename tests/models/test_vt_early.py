@@ -219,6 +219,7 @@ def test_the_segmentor_is_the_first_versions_by_config_alone():
     ('make', 'message'),
     [
         (lambda: DynamicTokenizer(16, 16, num_heads=4, groups=2), 'groups=2 is not divisible by num_heads=4'),
+        (lambda: DynamicTokenizer(16, 16, num_tokens=1), 'num_tokens=1 must be at least 2'),
         (lambda: DynamicTokenizer(16, 16)(torch.randn(1, 16, 2, 2), torch.randn(1, 3, 16)), 'the input has 3 tokens'),
         (lambda: PositionEncoder(16, size=14, downsamples=2), r'PositionEncoder: size=14 is not divisible by 2\^down'),
         (lambda: ValueTransformer(24), 'ValueTransformer: token_channels=24 is not divisible by num_heads=16'),

@@ -7,6 +7,7 @@ h heads.
 import torch
 from torch import Tensor
 
+from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..checks import require_divisible
@@ -50,6 +51,8 @@ class DynamicTokenizer(AttentionTokenizer):
         options = dict(num_tokens=num_tokens, groups=groups, value_matrix=True) | kwargs
         super().__init__(in_channels, token_channels, num_heads, scale_logits=True, **options)
         require_divisible('DynamicTokenizer', 'groups', groups, 'num_heads', num_heads)
+        if num_tokens < 2:  # they would pass unchanged
+            raise UserError(f'DynamicTokenizer: num_tokens={num_tokens} must be at least 2, half of them are replaced')
         self.num_pooled = num_tokens // 2
         gain = (in_channels // num_heads) ** -0.5 / self.scale
         self.query = GroupedLinear(token_channels, in_channels, gain=gain)
