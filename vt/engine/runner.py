@@ -15,7 +15,7 @@ from mmengine.dist import is_main_process, master_only
 from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
 from mmengine.optim import BaseOptimWrapper, OptimWrapper, OptimWrapperDict
-from mmengine.runner import BaseLoop, EpochBasedTrainLoop, Runner
+from mmengine.runner import BaseLoop, EpochBasedTrainLoop, Runner, find_latest_checkpoint
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -229,8 +229,9 @@ class VTRunner(Runner):
         if any(isinstance(hook, WorkDirectory) for hook in self.hooks):
             return self._train()
         with WorkDirectory(self.work_dir, self.cfg) as folder:
-            checkpoint = self.cfg.get('load_from') if self.cfg.get('resume') else None
-            if checkpoint or not self.cfg.get('resume'):
+            resumes = self.cfg.get('resume')
+            checkpoint = self.cfg.get('load_from') if resumes else None
+            if checkpoint or not (resumes and find_latest_checkpoint(self.work_dir)):
                 folder.begin_from(checkpoint)
             self.register_hook(folder)
             return self._train()

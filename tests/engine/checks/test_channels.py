@@ -69,6 +69,8 @@ def test_numbers_that_agree_are_no_error(folder):
             dict(steps=[dict(type='RandomApply', transforms=[dict(type='Solarize', thr=128)])]),
             'train_dataloader.dataset.pipeline: Solarize needs 8-bit RGB images: remove it',
         ),
+        (dict(steps=[dict(type='mmseg.PhotoMetricDistortion')]), 'PhotoMetricDistortion needs 8-bit RGB images'),
+        (dict(steps=[dict(type='Brightness', magnitude=0.5)]), 'Brightness needs 8-bit RGB images'),
     ],
 )
 def test_numbers_and_steps_that_contradict_are_one_line(folder, options, words):

@@ -12,9 +12,12 @@ import pytest
 import torch
 from engine.interruption.test_preemption import wait_for
 from forked_tools import ForkedTool, run_forked
+from mmengine.config import Config
 from process_groups import start_processes
 from run_comparison import assert_same_end, final_checkpoint
 from tool_runner import ROOT, assert_one_line
+
+from vt.engine.interruption.work_directory import WorkDirectory
 
 CONFIG = Path(__file__).parent / 'epochs.py'
 FEW = ['train_cfg.max_epochs=2', 'train_dataloader.num_workers=0', 'train_dataloader.persistent_workers=False']
@@ -173,6 +176,42 @@ def test_a_run_that_goes_on_from_an_earlier_checkpoint_sets_the_later_ones_aside
     (used / 'run/notes.pth').unlink()
     assert_same_end(used / 'run', finished / 'run')
     assert files(used / 'run')['epochs.py'] == before['epochs.py']
+
+
+@pytest.mark.parametrize(
+    ('settings', 'own', 'later'),
+    [
+        ({}, 'epoch_1.pth', 'epoch_3.pth'),
+        (dict(filename_tmpl='model-{:03d}.pth'), 'model-001.pth', 'model-003.pth'),
+        (dict(filename_tmpl='step{}.pt', by_epoch=False), 'step5.pt', 'step15.pt'),
+    ],
+)
+def test_files_are_known_by_the_name_that_the_config_gives(settings, own, later, tmp_path):
+    """In the folder of the run, and in that of its checkpoints; from one of them, only later ones are set aside."""
+    cfg = Config(dict(default_hooks=dict(checkpoint=dict(out_dir=str(tmp_path / 'out'), **settings))))
+    folder = tmp_path / 'out/run'
+    for begin, moved in ((None, {own, later}), (folder / own, {later})):
+        folder.mkdir(parents=True)
+        torch.save(dict(meta=dict(epoch=1, iter=5)), folder / own)
+        for name in (later, 'notes.pth'):
+            (folder / name).touch()
+        with WorkDirectory(str(tmp_path / 'run'), cfg) as work_directory:
+            work_directory.begin_from(begin and str(begin))
+        with WorkDirectory(str(tmp_path / 'run'), cfg):  # after a kill
+            assert {path.name for path in folder.glob('earlier_run_*/*')} == moved
+        assert {path.name for path in folder.glob('*.*')} == {own, later, 'notes.pth'} - moved
+        shutil.rmtree(folder)
+
+
+def test_what_cannot_be_resumed_is_set_aside_too(used):
+    for name in ('epoch_1.pth', 'epoch_2.pth', 'last_checkpoint'):
+        (used / 'run' / name).unlink()
+    shutil.copy(used / 'run/training.json', used / 'run/best_accuracy_top1_epoch_2.pth')
+    before = files(used / 'run')
+    result = train(used, '--resume', options=['train_cfg.max_epochs=1'])
+    assert 'There is nothing to resume in run' in result.stdout
+    (earlier,) = (used / 'run').glob('earlier_run_*')
+    assert files(earlier) == before
 
 
 def test_links_in_a_work_directory_are_not_followed(used):

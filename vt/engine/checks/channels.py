@@ -6,7 +6,10 @@ from vt.engine.config_parts import leaves, model_of, steps_in
 from vt.errors import UserError
 
 # Steps that assume values up to 255, without an error for others.
-EIGHT_BIT = ('AdjustGamma', 'CLAHE', 'Invert', 'RandomGrayscale', 'Sharpness', 'Solarize', 'SolarizeAdd')
+EIGHT_BIT = (
+    *('AdjustGamma', 'AutoAugment', 'Brightness', 'CLAHE', 'ColorJitter', 'ColorTransform', 'Invert'),
+    *('PhotoMetricDistortion', 'RandAugment', 'RandomGrayscale', 'Sharpness', 'Solarize', 'SolarizeAdd'),
+)
 TURNS = ('to_rgb', 'bgr_to_rgb', 'rgb_to_bgr')
 
 

@@ -62,7 +62,7 @@ def enter_resume(cfg: Config, asked: str | None, folder: WorkDirectory) -> list[
     choice: list[Any] = [_choose(cfg.work_dir, asked) if is_main_process() else None]
     broadcast_object_list(choice)
     checkpoint, notes = choice[0]
-    if asked != 'auto':
+    if asked != 'auto' or checkpoint is None:
         folder.begin_from(checkpoint)
     if asked is not None:
         cfg.resume = checkpoint is not None

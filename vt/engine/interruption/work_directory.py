@@ -47,9 +47,11 @@ class WorkDirectory(Hook):
         self.path = Path(work_dir)
         checkpoints = (cfg.get('default_hooks') or {}).get('checkpoint') or {}
         out_dir, template = checkpoints.get('out_dir') or '', checkpoints.get('filename_tmpl') or 'epoch_{}.pth'
-        self._folders = [self.path, *([Path(out_dir, self.path.name)] if out_dir and '://' not in out_dir else [])]
-        own = re.escape(template).replace(r'\{\}', r'\d+')
+        beside = Path(out_dir, os.path.basename(os.path.abspath(work_dir)))  # as the checkpoint hook joins them
+        self._folders = [self.path, *([beside] if out_dir and '://' not in out_dir else [])]
+        own = re.sub(r'\\{[^{}]*\\}', r'(\\d+)', re.escape(template))  # also of {:03d}
         self._checkpoint = re.compile(rf'(?:best_.+_|interrupted_)?(?:(epoch|iter)_(\d+)\.pth|{own})')
+        self._is_by_epoch = checkpoints.get('by_epoch', True)
         self._moved: list[str] = []
         self._has_begun = False
 
@@ -89,20 +91,26 @@ class WorkDirectory(Hook):
 
     def _names(self, folder: Path, position: tuple[int, int] | str | None) -> list[str]:
         """Return the names of the files of a run: all, or those of later iterations than ``position``."""
-        matches = [match for path in folder.glob('*.pth') if (match := self._checkpoint.fullmatch(path.name))]
+        matches = [match for path in folder.glob('*') if (match := self._checkpoint.fullmatch(path.name))]
         if isinstance(position, tuple):  # epoch and iteration
-            matches = [match for match in matches if match[1] and int(match[2]) > position[match[1] == 'iter']]
+            matches = [match for match in matches if self._is_later(match, *position)]
         if not matches and (isinstance(position, tuple) or not (folder / RECORD).exists()):
             return []
         configs = [path for path in folder.glob('*.py') if path.is_file()]
         configs = [path.name for path in configs if path.read_text(errors='replace').startswith(WRITTEN)]
         return [*(match[0] for match in matches), *configs, POINTER, RECORD]
 
+    def _is_later(self, match: re.Match, epoch: int, iteration: int) -> bool:
+        unit, *steps = match.groups()
+        is_by_epoch = self._is_by_epoch if unit is None else unit == 'epoch'
+        return int(next(filter(None, steps), 0)) > (epoch if is_by_epoch else iteration)
+
     def _set_aside(self) -> None:
         """Move what a plan names; the folder has the date of the plan, so that a later run finishes it after a kill."""
         for plan in [folder / PLAN for folder in self._folders if (folder / PLAN).is_file()]:
-            folder, names = plan.parent, {Path(line).name for line in plan.read_text(errors='replace').splitlines()}
-            paths = [folder / name for name in names if os.path.lexists(folder / name)]
+            names = {Path(line).name for line in plan.read_text(errors='replace').split('\n')} - {'', '..'}
+            folder, paths = plan.parent, [plan.parent / name for name in names]
+            paths = [path for path in paths if os.path.lexists(path)]
             date = time.strftime('%Y%m%d_%H%M%S', time.localtime(plan.stat().st_mtime))
             target = folder / f'earlier_run_{date}'
             while target.is_symlink() or any(os.path.lexists(target / path.name) for path in paths):
