@@ -53,7 +53,11 @@ def identify(runs: Sequence[SweepRun], folder: Path) -> dict[tuple, dict[str, An
         check_config(cfg, options)
         data = [leaf for name in LOADERS for leaf in leaves((cfg.get(name) or {}).get('dataset'))]
         init_cfg = model_of(cfg).get('backbone', {}).get('init_cfg') or {}
-        paths = [cfg.get('load_from'), init_cfg.get('checkpoint'), *(each.get('data_root') for each in data)]
+        paths = [cfg.get('load_from'), init_cfg.get('checkpoint')]
+        for each in data:
+            prefix = each.get('data_prefix')
+            folders = prefix.values() if isinstance(prefix, dict) else [prefix]
+            paths += [each['data_root']] if each.get('data_root') else [each.get('ann_file'), *folders]
         changed = last_change([str(path) for path in paths if path], folder)
         identities[config, settings] = dict(digest=digest_config(cfg), changed=changed)
     return identities

@@ -108,7 +108,7 @@ def _owners(error: BaseException) -> Iterator[Any]:
     frames = [frame for frame, _ in tracebacks.walk_tb(error.__traceback__)]
     for frame in reversed(frames):
         names = frame.f_locals
-        if frame.f_code.co_name == 'build_from_cfg' and 'type' in names['cfg']:
+        if frame.f_code.co_name == 'build_from_cfg' and isinstance(names.get('cfg'), dict) and 'type' in names['cfg']:
             yield names['cfg']
         elif 'self' in names:
             yield names['self']

@@ -79,7 +79,8 @@ def check_classes(model: nn.Module, dataset: Dataset, metrics: Sequence[BaseMetr
         if mixed not in (None, own):
             raise UserError(f'data_preprocessor.num_classes={mixed}, but {name} has {own}: set the same number')
     ignored = getattr(dataset, 'ignore_index', USUALLY_IGNORED)
-    for part in (getattr(model, 'decode_head', None), *metrics) if ignored != USUALLY_IGNORED else ():
+    parts = [*(getattr(model, name, None) for name in HEADS), *metrics]
+    for part in parts if ignored != USUALLY_IGNORED else ():
         if getattr(part, 'ignore_index', ignored) != ignored:
             words = f'{type(part).__name__} has ignore_index={part.ignore_index}, but the data set {ignored}'
             raise UserError(f'{words}: set all to the label in the masks')

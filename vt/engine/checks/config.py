@@ -79,6 +79,7 @@ FOREIGN = {'Albu': 'transforms', 'Albumentations': 'transforms', 'LoRAModel': 't
 NO_PARTS = ('runner', 'runner constructor', 'inferencer')  # registries that configs do not use
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 SIMPLE = (bool, int, float, str, type(None))
+WIDER = ('loss_scale',)  # AmpOptimWrapper also takes a number or a dict
 
 
 def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
@@ -238,7 +239,7 @@ def _check_values(built: Any, part: dict, path: str) -> None:
     for name, parameter in accepted_arguments(built)[0].items():
         kind = parameter.annotation
         kinds = typing.get_args(kind) if typing.get_origin(kind) in (typing.Union, types.UnionType) else (kind,)
-        if name in part and {*kinds} <= {*SIMPLE}:
+        if name in part and name not in WIDER and {*kinds} <= {*SIMPLE}:
             allowed = (*kinds, int) if float in kinds else kinds
             value, where = part[name], f'{path}.{name}'.strip('.')
             if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in kinds):
