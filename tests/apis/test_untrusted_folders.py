@@ -5,6 +5,7 @@ With ``VT_FUZZ_MINUTES=10`` in the environment new changes are tried for ten min
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -121,6 +122,20 @@ def test_attacks_are_refused_by_all_doors(attack, saved, tmp_path):
         with pytest.raises(UserError, match=r'config\.json'):
             read(folder)
     assert not [*tmp_path.rglob('ran.txt')]
+
+
+def test_types_are_no_names_of_modules(saved, tmp_path):
+    """mmengine's registries import a module of the name of a type that they do not hold."""
+    content = (saved / 'vt-resnet18-half_digits' / 'config.json').read_text()
+    names = {kind.rpartition('.')[2] for kind in re.findall(r'"type": "(.+)"', content)}
+    for name in names:
+        (tmp_path / f'{name}.py').write_text(TRAP)
+    code = 'import sys; from vt import apis; apis.inferencer_of(sys.argv[1])'
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join([*sys.path, str(tmp_path)]))
+    command = [sys.executable, '-c', code, saved / 'vt-resnet18-half_digits']
+    subprocess.run(command, cwd=tmp_path, env=env, check=True)
+    assert {'VTResNet', 'PackInputs'} <= names
+    assert not (tmp_path / 'ran.txt').exists()
 
 
 class OwnNeck(nn.Module):

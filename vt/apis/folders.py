@@ -22,7 +22,7 @@ from vt._libraries import import_library
 from vt.checkpoints.files import file_in, interpreting, read_json, write_atomically
 from vt.checkpoints.publishing import as_safetensors
 from vt.checkpoints.weights import unwrap
-from vt.engine.checks.config import accepted_arguments, check_config
+from vt.engine.checks.config import accepted_arguments, check_values
 from vt.engine.config_files import DISTRIBUTION
 from vt.errors import MissingFileError, UserError
 from vt.inference.inputs import input_shape, pipeline_of, pipeline_steps
@@ -37,6 +37,7 @@ KEYS = ('library', 'format', 'scope', 'model', 'pipeline')
 OPTIONAL = ('versions', 'shape', 'classes', 'palette')
 LIBRARIES = ('vt', 'mmcv', 'mmengine', 'mmpretrain', 'mmseg', 'timm', 'torch', 'torchvision', 'transformers')
 TAUGHT = ('vt.DistilledClassifier', 'vt.TokenLabelClassifier')  # saved as an ImageClassifier, with equal predictions
+BESIDE = ('type', '_scope_', 'requires_grad')  # keys that builders remove before they call a type
 TUPLE = 'tuple'  # JSON has no tuples, and the libraries distinguish them from lists
 LARGEST = 2**17  # number that a saved model may contain
 ADVICE = 'give a folder that was written by save_pretrained'
@@ -87,7 +88,7 @@ def describe(cfg: Config) -> dict[str, Any]:
     model = cfg.model.to_dict()
     if 'data_preprocessor' in cfg:
         model.setdefault('data_preprocessor', cfg.data_preprocessor.to_dict())  # as mmengine's runner does
-    described = dict(scope=scope, model=_without_training(model, scope), pipeline=plain_steps(cfg))
+    described = dict(scope=scope, model=_without_training(model, scope, MODELS), pipeline=plain_steps(cfg))
     if not any('Load' in str(step['type']) for step in described['pipeline']):
         described['shape'] = [*input_shape(cfg)]
     check_parts(described['model'], 'model', scope, MODELS)
@@ -97,16 +98,17 @@ def describe(cfg: Config) -> dict[str, Any]:
 
 def plain_steps(cfg: Config) -> list[dict]:
     """Return the steps of the test pipeline, without labels, names of labels and settings of this machine."""
-    steps = _without_training(pipeline_of(cfg), cfg.get('default_scope') or 'mmpretrain')
+    steps = _without_training(pipeline_of(cfg), cfg.get('default_scope') or 'mmpretrain', TRANSFORMS)
     return [step for step in steps if 'LoadAnnotations' not in str(step['type'])]
 
 
-def _without_training(value: Any, scope: str) -> Any:
+def _without_training(value: Any, scope: str, registry: Registry) -> Any:
     if isinstance(value, (list, tuple)):
-        return type(value)(_without_training(item, scope) for item in value)
+        return type(value)(_without_training(item, scope, registry) for item in value)
     if not isinstance(value, dict):
         return value
-    kept = {key: _without_training(item, scope) for key, item in value.items() if key not in LEFT_OUT}
+    left_out = LEFT_OUT[registry.name]
+    kept = {key: _without_training(item, scope, registry) for key, item in value.items() if key not in left_out}
     if value.get('type') not in TAUGHT:
         return kept
     arguments, _ = accepted_arguments(find_part('ImageClassifier', scope))
@@ -159,7 +161,6 @@ def read_folder(folder: str | PathLike) -> Config:
         dataset['pipeline'] = content['pipeline']
         cfg = Config(dict(default_scope=scope, model=content['model'], test_dataloader=dict(dataset=dataset)))
         cfg.update(dict(dataset_meta=meta, saved_in=str(folder), **dict(input_shape=shape) if shape else {}))
-        check_config(cfg)
         pipeline_steps(cfg)
     return cfg
 
@@ -181,17 +182,22 @@ def check_parts(
         scope = value.get('_scope_', scope)  # mmengine enters it where a config inherits one of another package
         if scope not in SCOPES:
             raise UserError(f'{where}._scope_={printable(repr(scope), 80)} is none of {", ".join(SCOPES)}')
-        if 'type' in value:
-            kind = find_part(value['type'], scope, registry)
-            if kind is None:
-                reason = f'{where}.type={printable(repr(value["type"]), 80)} is none of the types of saved models'
-                advice = 'models with other parts are shared as a checkpoint (tools/publish.py) and a config'
-                raise UserError(f'{reason}: if the part is yours, import its package first; {advice}')
+        kind = find_part(value['type'], scope, registry) if 'type' in value else None
+        if 'type' in value and kind is None:
+            reason = f'{where}.type={printable(repr(value["type"]), 80)} is none of the types of saved models'
+            advice = 'models with other parts are shared as a checkpoint (tools/publish.py) and a config'
+            raise UserError(f'{reason}: if the part is yours, import its package first; {advice}')
+        if kind:
             is_own = _is_own(kind)
+            arguments, takes_any = accepted_arguments(kind)
+            if unknown := [key for key in value if not (takes_any or key in arguments or key in BESIDE)]:
+                raise UserError(f'{where}: a saved {kind.__name__} has no argument {printable(repr(unknown[0]), 80)}')
         for key in [key for key in value if key not in ('type', '_scope_')]:
-            if not (isinstance(key, str) and WORD.fullmatch(key)) or key in LEFT_OUT:
+            if not (isinstance(key, str) and WORD.fullmatch(key)) or key in LEFT_OUT[registry.name]:
                 raise UserError(f'{where} has the key {printable(repr(key), 80)}, which is not allowed: leave it out')
             check_parts(value[key], f'{where}.{key}', scope, registry, key, is_own)
+        if kind:
+            check_values(kind, value, where)
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
             check_parts(item, f'{where}.{index}', scope, registry, argument, is_own)

@@ -100,7 +100,7 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
     if cfg.filename:
         check_variables(cfg.filename, readable, options, _ingredients(cfg))
     scope = cfg.get('default_scope') or 'mmpretrain'
-    _check_values(Runner, cfg.to_dict(), '')
+    check_values(Runner, cfg.to_dict(), '')
     for key, part in cfg.to_dict().items():
         if key in readable and key not in ('custom_imports', 'tta_pipeline'):
             check_part(part, key, scope)
@@ -168,7 +168,7 @@ def _check_arguments(part: dict, path: str, scope: str, usual: Any) -> None:
         known = sorted({*accepted_arguments(built)[0], *beside})
         raise UserError(f"{path}: {owner} has no argument '{key}'; {_near(key, known)}")
     if candidates:
-        _check_values(candidates[0], part, path)
+        check_values(candidates[0], part, path)
 
 
 def _classes(part: dict, path: str, scope: str, usual: Any = None) -> Iterator[Any]:
@@ -232,7 +232,7 @@ def _shortened(value: Any) -> str:
     return text if len(text) <= 80 else f'{text[:78]} …'
 
 
-def _check_values(built: Any, part: dict, path: str) -> None:
+def check_values(built: Any, part: dict, path: str) -> None:
     """Check arguments of classes of VT and mmengine that are annotated as numbers, strings or booleans."""
     if not getattr(built, '__module__', '').startswith(('vt.', 'mmengine.')):
         return
