@@ -64,6 +64,9 @@ def test_what_is_so_on_purpose_is_loaded(tmp_path):
     state = dict(attn_mask=torch.full((2,), -float('inf')), counts=torch.ones(2).long(), half=torch.ones(2).half())
     torch.save(dict(state_dict=state, optimizer=dict(best=float('inf'))), tmp_path / 'a.pth')
     assert load_checkpoint(tmp_path / 'a.pth')['state_dict'].keys() == state.keys()
+    torch.save(dict(state_dict={'head.mask_norm.weight': torch.tensor(float('nan'))}), tmp_path / 'a.pth')
+    with pytest.raises(UserError, match=r'head\.mask_norm\.weight is not finite'):
+        load_checkpoint(tmp_path / 'a.pth')
 
 
 def test_a_checkpoint_without_a_name():

@@ -193,3 +193,11 @@ def test_tensors_at_the_input_are_no_classifier(key, tmp_path):
     with pytest.raises(UserError, match=f'also has {key}'):
         load_part(model, model.state_dict() | {key: torch.ones(1, 4, 4)})
     load_part(model, model.state_dict() | {'backbone.head.weight': torch.ones(9, 4)})
+
+
+def test_only_later_stages_of_a_file_are_left_out():
+    model = nn.ModuleDict(dict(stages=nn.ModuleList(nn.ModuleDict(dict(block=nn.Linear(2, 2))) for _ in range(2))))
+    state, more = model.state_dict(), torch.ones(2, 2)
+    load_part(model, state | {'stages.1.downsample.weight': more, 'stages.2.block.weight': more})
+    with pytest.raises(UserError, match=r'it also has stages\.0\.downsample\.weight'):
+        load_part(model, state | {'stages.0.downsample.weight': more})

@@ -1,5 +1,6 @@
 """Rules about which tensors a file of weights may lack, and which it may have in addition."""
 
+import math
 import re
 from collections.abc import Iterable
 
@@ -18,6 +19,7 @@ AT_INPUT = re.compile(
     r'(^|\.)(absolute_pos|pos_(embed|encoding|block)|position_embedding|rel(ative)?_pos'
     r'|(reg(ister)?_tokens?|storage_tokens|norm_pre|ln_pre)(\.|$))'
 )
+STAGE = re.compile(r'stages\.(\d+)\.(downsample\.)?')
 TOLERANCE = 1e-5  # of fixed positions, whose formulas round differently
 STATISTICS = ('running_mean', 'running_var')
 
@@ -59,7 +61,9 @@ class Rules:
         computed = 'num_batches_tracked' if whole else ''
         buffers = (name for name, _ in model.named_buffers() if name.endswith(computed))
         self.computed = {name for name in buffers if not name.endswith(STATISTICS)}
-        self.parts = {part_of(key) for key in backbone.state_dict()} | dict(backbone.named_children()).keys()
+        stages = (int(found[1]) for key in backbone.state_dict() if (found := STAGE.match(key)))
+        self.last_stage = max(stages, default=math.inf)
+        self.parts = {key.split('.')[0] for key in backbone.state_dict()} | dict(backbone.named_children()).keys()
 
     def require(self, loaded: set[str], missing: Iterable[str], left: Iterable[str]) -> None:
         """Compare the tensors of a file with the rules.
@@ -90,13 +94,10 @@ class Rules:
         if not key.startswith(self.base):
             return not key.startswith(self.others)
         key = key.removeprefix(self.base)
-        return part_of(key) not in self.parts and not AT_INPUT.search(key)
-
-
-def part_of(key: str) -> str:
-    """Return the part of a backbone that a tensor is of: a stage, the downsampling at its end, or another module."""
-    found = re.match(r'stages\.\d+(\.downsample)?(?=\.)|[^.]+', key)
-    return found[0] if found else ''
+        stage = STAGE.match(key)
+        if stage and int(stage[1]) >= self.last_stage + (not stage[2]):
+            return True  # a later stage, or the downsampling before it
+        return key.split('.')[0] not in self.parts and not AT_INPUT.search(key)
 
 
 def split_computed(model: nn.Module, state: dict[str, Tensor], names: Iterable[str]) -> tuple[list[str], list[str]]:
