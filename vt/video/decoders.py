@@ -157,10 +157,7 @@ class OpenCVVideo(Video):
         is_avi, is_mp4 = start[:4] == b'RIFF', start[4:] in (b'ftyp', b'moov', b'mdat', b'wide', b'free', b'skip')
         packets = self._packets()
         self.index(packets, rate, is_avi)
-        if is_mp4:
-            self.capture.set(cv2.CAP_PROP_POS_FRAMES, max(stored - TAIL, 0))
-            last = max(iter(self.advance, None), default=-1.0)
-        if is_mp4 and self.times and abs(last - self.times[-1]) > EXACT:  # an edit list hides frames
+        if is_mp4 and self.times and abs(self._last_time(stored) - self.times[-1]) > EXACT:  # an edit list hides frames
             self.restart()
             self.index([*map(Packet, iter(self.advance, None))], rate)
         elif is_mp4 or is_avi:  # other formats only estimate the number
@@ -189,6 +186,14 @@ class OpenCVVideo(Video):
             is_key = raw.get(cv2.CAP_PROP_LRF_HAS_KEY_FRAME) == 1
             packets.append(Packet(raw.get(cv2.CAP_PROP_POS_MSEC) / 1000, is_key))
         return packets
+
+    def _last_time(self, stored: float) -> float:
+        """Return the time of the last frame that is shown; a file that is cut off has none near its stated end."""
+        back, times = TAIL, []
+        while not times and back < 4 * max(stored, TAIL):
+            self.capture.set(cv2.CAP_PROP_POS_FRAMES, max(stored - back, 0))
+            times, back = [*iter(self.advance, None)], 4 * back
+        return max(times, default=-1.0)
 
 
 class PyAVVideo(Video):
