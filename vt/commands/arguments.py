@@ -89,7 +89,7 @@ def parse_value(text: str, is_path: bool = False) -> Any:
                 return value
     if is_path:
         return None if text == 'None' else text
-    is_python = (text[:1], text[-1:]) == ('{', '}') or 'dict(' in text
+    is_python = (text[:1], text[-1:]) == ('{', '}') or text[:2] == '[{' or 'dict(' in text
     if is_python or ',' in text or text[:1] in ('[', '('):
         listed = text if is_python else WORD.sub(lambda found: found[1] or repr(_parse_word(found[0])), text)
         value = ast.literal_eval(listed if text[:1] in ('[', '(') else f'[{listed}]')

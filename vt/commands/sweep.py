@@ -11,9 +11,10 @@ import joblib
 import torch
 from rich.console import Console
 
+from vt.apis.published import named_weights
 from vt.engine.checks.config import check_config
 from vt.engine.config_files import read_config
-from vt.engine.config_parts import digest_config, leaves, model_of
+from vt.engine.config_parts import digest_config, leaves
 from vt.engine.sweeps import SweepRun, claim, enter_sweep, last_change, plan, train_as_array, train_here
 from vt.errors import UserError
 
@@ -52,8 +53,7 @@ def identify(runs: Sequence[SweepRun], folder: Path) -> dict[tuple, dict[str, An
         cfg = read_config(config, options)
         check_config(cfg, options)
         data = [leaf for name in LOADERS for leaf in leaves((cfg.get(name) or {}).get('dataset'))]
-        init_cfg = model_of(cfg).get('backbone', {}).get('init_cfg') or {}
-        paths = [cfg.get('load_from'), init_cfg.get('checkpoint')]
+        paths = [cfg.get('load_from'), *named_weights(cfg.model)]
         for each in data:
             prefix = each.get('data_prefix')
             folders = prefix.values() if isinstance(prefix, dict) else [prefix]
