@@ -102,8 +102,9 @@ def test_a_file_that_ends_too_early_is_refused_or_shorter(name, decoder, tmp_pat
     pytest.importorskip('av')
     path = encode(tmp_path / name, draw(NUMBER), codec='mpeg4', movflags='faststart')
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(UserError):
-        open_video(path, decoder).read([NUMBER - 1])
+    read = open_video if name != 'a.mkv' else lambda *given: open_video(*given).read([NUMBER - 1])
+    with pytest.raises(UserError):  # all but Matroska state how many frames they have
+        read(path, decoder)
 
 
 def test_an_avi_that_begins_without_a_key_frame_is_refused(decoder, tmp_path):
