@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -90,8 +91,11 @@ class Source:
         self.problems += [problem for sample in self.samples for problem in sample.problems]
         if isinstance(infos, RowSamples) and max(infos.count_labels(), default=0) < (reader.num_classes or math.inf):
             infos = ()  # of a million samples most know their labels at once
-        listed = [Sample(str(info['img_path']), labels_in(info)) for info in infos if info.get('img_path')]
-        self.problems += find_contradictions(self.samples or listed)
+        times = Counter(str(info.get('img_path')) for info in infos if info.get('img_path'))
+        twice = [info for info in infos if times[str(info.get('img_path'))] > 1]
+        self.problems += find_contradictions(
+            self.samples or [Sample(str(info['img_path']), labels_in(info)) for info in twice]
+        )
         for info in infos:
             self.problems += reader.find_labels_outside(str(info.get('img_path')), labels_in(info))
         masks = masks_of(dataset, reader.num_classes, self.samples)

@@ -67,7 +67,7 @@ def kill_run(config, moment, folder):
     is_used = (folder / 'used').exists()
     while True:
         run = ForkedTool('train.py', config, *ARGUMENTS, 'run', cwd=folder)
-        while is_used and not [*folder.glob('run/to_set_aside'), *folder.glob('run/earlier_run_*')]:
+        while is_used and run.process.is_alive() and not [*folder.glob('run/to_set_*'), *folder.glob('run/earlier_*')]:
             time.sleep(0.001)
         time.sleep(moment)
         run.send_signal(signal.SIGKILL)

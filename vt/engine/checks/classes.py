@@ -85,7 +85,7 @@ def check_classes(model: nn.Module, dataset: Dataset, metrics: Sequence[BaseMetr
             words = f'{type(part).__name__} has ignore_index={part.ignore_index}, but the data set {ignored}'
             raise UserError(f'{words}: set all to the label in the masks')
     several = _has_several_labels(model)
-    for metric in metrics:
+    for metric in metrics if several is not None else ():
         if getattr(metric, 'several_labels', several) != several:
             words = f'the metric {type(metric).__name__} has several_labels={not several}, but the head is not for that'
             raise UserError(f'{words}: set several_labels={several}')
@@ -94,10 +94,11 @@ def check_classes(model: nn.Module, dataset: Dataset, metrics: Sequence[BaseMetr
             raise UserError(f'model.{name}.pos_weight has no effect on a softmax: set class_weight')
 
 
-def _has_several_labels(model: nn.Module) -> bool:
-    from mmpretrain.models import MultiLabelClsHead
+def _has_several_labels(model: nn.Module) -> bool | None:
+    from mmpretrain.models import ClsHead, MultiLabelClsHead
 
-    return isinstance(getattr(model, 'head', None), MultiLabelClsHead)
+    head = getattr(model, 'head', None)
+    return isinstance(head, MultiLabelClsHead) if isinstance(head, (ClsHead, MultiLabelClsHead)) else None
 
 
 def _classes_of(dataset: Dataset) -> Sequence[str] | None:
@@ -165,6 +166,8 @@ def has_labels(dataset: Dataset) -> bool:
 def labels_in(info: dict) -> list[int]:
     """Return the labels of a sample (one, several or none), given its information in the data set."""
     label = info.get('gt_label')
-    if isinstance(label, (int, np.integer, list, tuple, set, np.ndarray)):
-        return [int(value) for value in np.atleast_1d([*label] if isinstance(label, set) else label)]
+    if isinstance(label, (int, np.integer)):  # of a million samples
+        return [int(label)]
+    if isinstance(label, (list, tuple, set, np.ndarray)):
+        return [int(value) for value in np.ravel([*label] if isinstance(label, set) else label)]
     return []
