@@ -14,7 +14,6 @@ import torch
 from mmengine.config import Config
 from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.model import BaseModel
-from mmengine.registry import MODELS
 from torch import nn
 
 from vt._libraries import import_library, importing
@@ -35,7 +34,7 @@ from vt.models.token_side import prepare_for_onednn
 from vt.ops.token_products import use_fastest_library
 from vt.untrusted_text import check_class_names
 
-from .folders import ADVICE, WEIGHTS, check_parts, read_folder, require
+from .folders import ADVICE, WEIGHTS, read_folder, require
 from .published import LIBRARIES, PUBLISHED, find_published, named_weights, prepare_as_published
 
 INDEX = ROOT / 'model-index.yml'
@@ -129,9 +128,7 @@ def get_model(
     cfg = resolve_config(name_or_config)
     cfg.merge_from_dict(dict(model=overrides))
     parts = dict(model=cfg.model.to_dict(), speed=dict(cfg.get('speed') or {}))
-    if 'saved_in' in cfg:  # mmengine's look-ups of types would import modules of their names
-        check_parts(parts['model'], 'model', cfg.default_scope, MODELS)
-    else:
+    if overrides or 'saved_in' not in cfg:  # others were checked without mmengine's look-ups, which import modules
         check_config(Config(dict(parts, default_scope=cfg.get('default_scope', 'mmpretrain'))))
     checkpoint = resolve_weights(name_or_config, pretrained)
     begins = named_weights(overrides)
