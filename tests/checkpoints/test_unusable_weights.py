@@ -70,7 +70,7 @@ def test_what_is_so_on_purpose_is_loaded(tmp_path):
 
 
 def test_a_checkpoint_without_a_name():
-    with pytest.raises(UserError, match=r'there is no checkpoint \.: correct load_from'):
+    with pytest.raises(UserError, match=r'there is no checkpoint \.: train the model first'):
         by_init_cfg('')
     with pytest.raises(UserError, match='the name of the checkpoint is empty'):
         get_model('vt-resnet18-half_digits', '')

@@ -102,7 +102,9 @@ def test_two_processes(options, tmp_path):
 
 def test_without_the_teachers_weights_training_does_not_begin(tmp_path):
     result = run('train.py', CONFIG, '--work-dir', 'out', cwd=tmp_path, options=FEW)
-    message = 'there is no work_dirs/resnet18_digits/epoch_15.pth for model.teacher: train the teacher first, or set'
+    message = (
+        'there is no checkpoint work_dirs/resnet18_digits/epoch_15.pth: train the model first, or correct the path'
+    )
     assert_one_line(result, message)
     assert 'Epoch(train)' not in result.stdout
 

@@ -175,7 +175,7 @@ def test_a_full_disk_leaves_the_earlier_predictions(classifier, limited, tmp_pat
 def test_predicted_maps_take_their_names_whole(tmp_path):
     config, checkpoint, *_ = make(tmp_path, 'vt-fpn_r18_digit-scenes')
     few = ['test_dataloader.dataset.indices=4', 'test_dataloader.batch_size=2', 'test_dataloader.num_workers=0']
-    unfinished = tmp_path / 'maps/.killed.part'
+    unfinished = tmp_path / 'maps/.vt-killed.part'
     unfinished.mkdir(parents=True)
     (unfinished / 'of a killed test.png').write_text('half')
     (unfinished / 'in_use.lock').write_text('')

@@ -29,7 +29,6 @@ def test_a_training_prints_its_epochs_and_where_its_files_are(trained):
     (log,) = (folder / 'run').glob('*/*.log')
     wanted = [
         re.escape(f'Environment, config and hooks are in the log: {log}'),
-        'train data: Digits has fewer than 10 samples of .*',
         r'Speed: freed memory .*; --cfg-options speed: channels_last=True, .*',
         r'.*4: its .* is scaled .*',
         re.escape(f'Checkpoints will be saved to {folder}/run.'),

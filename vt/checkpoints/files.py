@@ -22,7 +22,8 @@ from vt.untrusted_text import printable
 REST = 'run.pth'  # file of a sharded checkpoint with everything that is not sharded
 
 POINTER = 'last_checkpoint'
-PART, MARK = '.part', 'in_use.lock'  # suffix of folders of unfinished files, and a file in them
+START, PART = '.vt-', '.part'  # names of folders of unfinished files
+MARK = 'in_use.lock'  # a file in them
 
 
 @contextlib.contextmanager
@@ -55,24 +56,37 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
 def temporary_folder(parent: Path) -> Iterator[Path]:
     """Provide a new folder in another one, with a name of its own, which is removed after the block.
 
-    A process that is killed leaves ``.<random>.part``, which the next process that writes to ``parent`` removes, since
-    its mark is not locked any more.
+    A process that is killed leaves ``.vt-<random>.part``, which the next process that writes to ``parent`` removes,
+    since its mark is not locked any more.
     """
     _remove_unfinished(parent, os.getpid())
-    unfinished = tempfile.TemporaryDirectory(PART, '.', parent, ignore_cleanup_errors=True)
-    with unfinished as name, open_plain(Path(name, 'new'), 'w') as mark:
-        with contextlib.suppress(OSError):  # a file system without locks
-            if fcntl:
-                fcntl.flock(mark, fcntl.LOCK_EX)
-                os.rename(mark.name, Path(name, MARK))  # it is locked from the moment it is there
+    unfinished, mark = _make_locked(parent)
+    with unfinished as name, mark:
         yield Path(name)
+
+
+def _make_locked(parent: Path) -> tuple[tempfile.TemporaryDirectory, TextIOWrapper]:
+    """Create a folder with a locked mark; again if another process removes it before the mark is locked."""
+    while True:
+        folder = tempfile.TemporaryDirectory(PART, START, parent, ignore_cleanup_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            mark = open_plain(Path(folder.name, MARK), 'w')
+            with contextlib.suppress(OSError):  # a file system without locks
+                if fcntl:
+                    fcntl.flock(mark, fcntl.LOCK_EX)
+            if os.path.exists(mark.name):
+                return folder, mark
+            mark.close()
+        folder.cleanup()
 
 
 @functools.cache  # once in a process, since a folder may hold many files
 def _remove_unfinished(parent: Path, process: int) -> None:
     if fcntl is None:
         return
-    for folder in parent.glob(f'.*{PART}'):
+    for folder in parent.glob(f'{START}*{PART}'):
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # empty: a process was killed before it made its mark
         with contextlib.suppress(OSError), open_plain(folder / MARK, 'r+') as mark:
             fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for path in {*folder.iterdir()} - {folder / MARK}:  # the mark last, for the next process after a kill here

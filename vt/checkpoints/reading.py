@@ -148,9 +148,7 @@ def load_checkpoint(name: str | Path, map_location: Any = None) -> dict:
             f'{path} is a checkpoint in shards: make one file of it, python tools/publish.py {path} OUT.safetensors'
         )
     if not os.path.isfile(path):  # Path.is_file raises an error for a name that is too long
-        raise MissingFileError(
-            f'there is no checkpoint {printable(path)}: correct load_from, or the path on the command line'
-        )
+        raise MissingFileError(f'there is no checkpoint {printable(path)}: train the model first, or correct the path')
     with interpreting(path):
         loaded = _read_safetensors(path, map_location) if path.suffix == SUFFIX else _read(path, map_location)
         restore_histories(loaded)

@@ -5,7 +5,7 @@ import os
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakSet
 
 import joblib
@@ -58,7 +58,7 @@ class SpeedSettings:
     token_products: str = 'auto'
     fold_norms: bool = True
     cudnn_benchmark: bool = True
-    matmul_precision: str = 'high'
+    matmul_precision: Literal['highest', 'high', 'medium'] = 'high'
     cudnn_attention: bool = False
     compile_pixels: bool = False
     compile: bool | dict = False

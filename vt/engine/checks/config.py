@@ -239,9 +239,11 @@ def check_values(built: Any, part: dict, path: str) -> None:
     for name, parameter in accepted_arguments(built)[0].items():
         kind = parameter.annotation
         kinds = typing.get_args(kind) if typing.get_origin(kind) in (typing.Union, types.UnionType) else (kind,)
-        if name in part and name not in WIDER and {*kinds} <= {*SIMPLE}:
+        value, where = part.get(name), f'{path}.{name}'.strip('.')
+        if value is not None and typing.get_origin(kind) is typing.Literal and value not in typing.get_args(kind):
+            raise UserError(f'{where}={_shortened(value)} must be one of {", ".join(typing.get_args(kind))}')
+        if value is not None and name not in WIDER and {*kinds} <= {*SIMPLE}:
             allowed = (*kinds, int) if float in kinds else kinds
-            value, where = part[name], f'{path}.{name}'.strip('.')
             if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in kinds):
                 words = ' or '.join('None' if kind is type(None) else kind.__name__ for kind in kinds)
                 raise UserError(f'{where}={_shortened(value)} must be of type {words}')
