@@ -243,6 +243,28 @@ def test_no_script_is_written_that_predicts_something_else(classifier, tmp_path,
     assert (tmp_path / 'predict.py').read_text() == 'mine'
 
 
+def test_no_script_is_written_whose_masks_differ(folder, tmp_path, capsys, monkeypatch):
+    """With 300 classes: the masks have 16 bits."""
+    config, *_ = make(folder, 'vt-fpn_r18_digit-scenes')
+    cfg = Config.fromfile(config)
+    cfg.model.decode_head.num_classes = 300
+    model = apis.get_model(cfg)
+    model.dataset_meta = dict(
+        classes=[f'class {k}' for k in range(300)], palette=[[k % 256, k // 256, 0] for k in range(300)]
+    )
+    image = torch.randn(2, 3, 128, 128)
+    network = Network(model)
+    program = export_program(network, image, [])
+    about = describe_inputs(model, image.shape[1:], program.open_size)
+    assert write_script(model, about, program.onnx, tmp_path)['task'] == 'segmentation'
+    (tmp_path / 'predict.py').unlink()
+    for correct, wrong in (('np.uint16', 'np.uint8'), ('with_suffix(mask[0])', 'with_suffix(".bmp")')):
+        changed = script_text().replace(correct, wrong)
+        monkeypatch.setattr('vt.commands.exported_script.script_text', lambda text=changed: text)
+        assert write_script(model, about, program.onnx, tmp_path) == {}
+        assert 'masks of the script differ from those of tools/predict.py' in capsys.readouterr().out
+
+
 def test_the_script_runs_without_locks(monkeypatch, tmp_path):
     """As on Windows."""
     monkeypatch.setitem(sys.modules, 'fcntl', None)
