@@ -36,12 +36,3 @@ def make_rows(seeds):
 
 def make_splits():
     return DatasetDict({split: make_rows(seeds) for split, seeds in SPLITS.items()})
-
-
-def write_folder(folder):
-    """The same images as files, a folder a class below one for each split."""
-    for split, seeds in SPLITS.items():
-        for seed in seeds:
-            path = folder / split / CLASSES[seed % len(CLASSES)] / f'{seed:03d}.png'
-            path.parent.mkdir(parents=True, exist_ok=True)
-            cv2.imwrite(str(path), make_image(seed))

@@ -1,4 +1,4 @@
-# ResNet-50 with VT-FPN on images and masks of any data set that Hugging Face's library `datasets` can read, from
+# ResNet-50 with VT-FPN on images and masks of a data set that Hugging Face's library `datasets` saved, from
 # ImageNet weights, with the tuned recipe: docs/training.md.
 # python tools/train.py configs/vt_fpn/vt-fpn-tuned_r50_1xb4-80k_hugging-face-512x512.py \
 #     --cfg-options data_root=<data set> model.decode_head.num_classes=<classes>

@@ -1,4 +1,4 @@
-# ResNet-50 with VT-FPN on images and masks of any data set that Hugging Face's library `datasets` can read. load_from
+# ResNet-50 with VT-FPN on images and masks of a data set that Hugging Face's library `datasets` saved. load_from
 # starts from a trained segmentor; without it the backbone starts from ImageNet weights.
 # python tools/train.py configs/vt_fpn/vt-fpn_r50_1xb4-80k_hugging-face-512x512.py \
 #     --cfg-options data_root=<data set> model.decode_head.num_classes=<classes> load_from=<checkpoint>

@@ -1,4 +1,4 @@
-# VT-ResNet-18 on images and labels of any data set that Hugging Face's library `datasets` can read, with the tuned
+# VT-ResNet-18 on images and labels of a data set that Hugging Face's library `datasets` saved, with the tuned
 # recipe: docs/training.md.
 # python tools/train.py configs/vt_resnet/vt-resnet18-tuned_1xb32-90e_hugging-face.py \
 #     --cfg-options data_root=<data set> model.head.num_classes=<classes>

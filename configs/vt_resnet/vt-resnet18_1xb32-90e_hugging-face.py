@@ -1,5 +1,5 @@
-# VT-ResNet-18 on images and labels of any data set that Hugging Face's library `datasets` can read: Arrow, Parquet,
-# ImageFolder, saved or cached. The recipe is that of image folders; load_from starts from trained weights.
+# VT-ResNet-18 on images and labels of a data set that Hugging Face's library `datasets` saved.
+# The recipe is that of image folders; load_from starts from trained weights.
 # python tools/train.py configs/vt_resnet/vt-resnet18_1xb32-90e_hugging-face.py \
 #     --cfg-options data_root=<data set> model.head.num_classes=<classes> load_from=<checkpoint>
 _base_ = [

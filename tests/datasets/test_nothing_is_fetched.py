@@ -2,23 +2,20 @@
 
 import io
 import json
-import tarfile
 import threading
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import datasets
 import pyarrow
-import pyarrow.parquet
 import pytest
 from forked_tools import run_forked
-from hugging_face_data import CLASSES, encode, make_image, make_mask, make_rows, make_splits, write_folder
+from hugging_face_data import CLASSES, encode, make_image, make_rows, make_splits
 from tool_runner import ROOT
 
 import vt
 from vt.errors import UserError
 
-LOAD = [dict(type='mmpretrain.LoadImageFromFile'), dict(type='mmpretrain.PackInputs')]
 CONFIG = f"""
 _base_ = '{ROOT}/configs/vt_resnet/vt-resnet18_1xb32-90e_hugging-face.py'
 model = dict(head=dict(num_classes=3))
@@ -145,46 +142,35 @@ def saved_elsewhere(folder, address):
         state.write_text(json.dumps(content))
 
 
-def saved_splits(name):
+def metadata(name, text):
     def write(folder, address):
-        make_splits().save_to_disk(folder)
-        (folder / 'dataset_dict.json').write_text(json.dumps(dict(splits=['train', name.replace('ADDRESS', address)])))
+        for split in ('train', 'validation'):
+            (folder / split).mkdir()
+            (folder / split / f'metadata.{name}').write_text(text.replace('ADDRESS', address))
 
     return write
 
 
-def metadata(column, kind='csv'):
-    def write(folder, address):
-        write_folder(folder)
-        value = f'{address}/a.png'
-        for split in ('train', 'validation'):
-            text = json.dumps({column: value}) if kind == 'jsonl' else f'{column}\n{value}'
-            (folder / split / f'metadata.{kind}').write_text(f'{text}\n')
-
-    return write
-
-
-def table(place):
-    """Rows of images that are named by addresses."""
+def column(value):
+    """Saved rows whose images are named by addresses or paths."""
 
     def write(folder, address):
-        where = place.replace('ADDRESS', address)
-        names = [where] * 2
-        value = dict(image=names, label=[0, 1], mask=names)
-        for split in ('train', 'validation'):
-            pyarrow.parquet.write_table(pyarrow.table(value), folder / f'{split}.parquet')
+        names = [value.replace('ADDRESS', address)] * 2
+        rows = datasets.Dataset.from_dict(dict(image=names, label=[0, 1], mask=names))
+        datasets.DatasetDict(train=rows, validation=rows).save_to_disk(folder)
 
     return write
 
 
 def structs(folder, address):
     """Images of ``datasets.Image`` whose path is an address."""
-    features = make_rows(range(1)).features
+    make_splits().save_to_disk(folder)
     rows = make_rows(range(2)).to_dict()
     rows['image'] = rows['mask'] = [dict(bytes=None, path=f'{address}/{row}.png') for row in range(2)]
-    rows = datasets.Dataset.from_dict(rows, features=features).data.table  # the library would ask while it saves
-    for split in ('train', 'validation'):
-        pyarrow.parquet.write_table(rows, folder / f'{split}.parquet')
+    rows = datasets.Dataset.from_dict(rows, features=make_rows(range(1)).features).data.table
+    for file in folder.glob('*/*.arrow'):  # the library would ask while it saves
+        with pyarrow.ipc.new_stream(str(file), rows.schema) as stream:
+            stream.write_table(rows)
 
 
 def csv(folder, address):
@@ -238,17 +224,15 @@ HOSTILE = {
     'script': script,
     'saved state': saved,
     'saved state elsewhere': saved_elsewhere,
-    'split of an address': saved_splits('ADDRESS/train'),
-    'split elsewhere': saved_splits('../secret'),
     'outside': data_files('../../secret/*.parquet'),
     'outside, absolute': data_files('/etc/*.csv'),
-    'metadata': metadata('file_name'),
-    'metadata as JSON': metadata('file_name', 'jsonl'),
-    'column of addresses': table('ADDRESS/a.png'),
-    'column of the hub': table('hf://datasets/me/pets/a.png'),
-    'column of S3': table('s3://bucket/a.png'),
-    'column of chains': table('zip://a.png::ADDRESS/a.zip'),
-    'column of rows': table('rows://other/train/image/1'),
+    'metadata': metadata('csv', 'file_name\nADDRESS/a.png\n'),
+    'metadata as JSON': metadata('jsonl', '{"file_name": "ADDRESS/a.png"}\n'),
+    'column of addresses': column('ADDRESS/a.png'),
+    'column of the hub': column('hf://datasets/me/pets/a.png'),
+    'column of S3': column('s3://bucket/a.png'),
+    'column of chains': column('zip://a.png::ADDRESS/a.zip'),
+    'column of rows': column('rows://other/train/image/1'),
     'structs': structs,
     'CSV': csv,
     'JSON': json_lines,
@@ -285,15 +269,27 @@ def test_nor_has_it_the_data_check(kind, folder, server, tmp_path):
     assert 'pets' in result.stdout
 
 
+@pytest.mark.parametrize('split', ['ADDRESS/train', '../secret'])
+def test_nor_has_it_a_split(split, folder, server):
+    split = split.replace('ADDRESS', server.address)
+    make_splits().save_to_disk(folder)
+    make_rows(range(4)).save_to_disk(folder.parent / 'secret')
+    (folder / 'dataset_dict.json').write_text(json.dumps(dict(splits=['train', split])))
+    assert len(vt.HuggingFaceDataset(str(folder))) == 12
+    with pytest.raises(UserError, match='pets'):
+        vt.HuggingFaceDataset(str(folder), split)
+
+
 @pytest.mark.parametrize('name', ['ADDRESS/pets', 'hf://datasets/me/pets', 's3://bucket/pets', 'zip://::ADDRESS/a.zip'])
 def test_nor_has_it_a_name(name, server):
-    with pytest.raises(UserError, match='is an address, but nothing is downloaded: set data_root to a local data set'):
+    with pytest.raises(UserError, match='data_root is a folder that save_to_disk of datasets wrote'):
         vt.HuggingFaceDataset(name.replace('ADDRESS', server.address))
 
 
 def test_the_server_would_answer(server, folder):
-    """The tests above can fail: what the library is told to follow, without the looks before it, is asked for."""
+    """The tests above can fail: what the library is told to follow is asked for."""
     address = f'webhdfs{server.address.removeprefix("http")}'
+    files(folder)
     card(folder, f'configs:\n- config_name: default\n  data_files: {address}/a.parquet')
     with pytest.raises(OSError, match=r'.'):
         datasets.load_dataset(str(folder))
@@ -301,86 +297,16 @@ def test_the_server_would_answer(server, folder):
     server.asked.clear()
 
 
-DAMAGED = {
-    'no YAML': 'configs: [',
-    'no list': 'configs: 3',
-    'no configurations': 'configs: [1, a]',
-    'nested': f'configs: {"[" * 5000}',
-    'unfolds': 'a: &a [1,1,1,1,1,1,1,1,1,1]\n'
-    + ''.join(f'{b}: &{b} [{",".join([f"*{a}"] * 10)}]\n' for a, b in zip('abcdefgh', 'bcdefghi'))
-    + 'configs:\n- config_name: default\n  data_files: *i',
-}
-
-
-@pytest.mark.parametrize('kind', DAMAGED)
-@pytest.mark.parametrize('name', ['README.md', '.huggingface.yaml'])
-def test_a_damaged_card_is_one_line(name, kind, folder):
-    files(folder)
-    text = DAMAGED[kind]
-    (folder / name).write_text(f'---\n{text}\n---\n' if name == 'README.md' else text)
-    with pytest.raises(UserError, match='pets') as error:
-        vt.HuggingFaceDataset(str(folder))
-    assert '\n' not in str(error.value)
-    assert len(str(error.value)) < 1000
-
-
-HONEST = {
-    'no card': '',
-    'a card alone': 'license: mit\nhomepage: https://example.org/a',
-    'files': 'configs:\n- config_name: default\n  data_files: train.parquet',
-    'files of splits': 'configs:\n- config_name: default\n  data_files:\n  - split: train\n    path: [tr*.parquet]',
-    'another config': 'configs:\n- config_name: other\n  data_files: train.parquet\n- config_name: more\n'
-    '  data_files: validation.parquet',
-    'a folder below': 'configs:\n- config_name: default\n  data_dir: below',
-}
-
-
-@pytest.mark.parametrize('kind', HONEST)
-def test_honest_folders_are_read(kind, folder):
-    place = folder / 'below' if kind == 'a folder below' else folder
-    place.mkdir(exist_ok=True)
-    files(place)
-    if HONEST[kind]:
-        card(folder, HONEST[kind])
-    dataset = vt.HuggingFaceDataset(str(folder), name='other' if kind == 'another config' else None, pipeline=LOAD)
-    assert len(dataset) == 4
-    assert dataset.metainfo['classes'] == tuple(CLASSES)
-    pixels = {dataset[index]['inputs'].permute(1, 2, 0).numpy().tobytes() for index in range(len(dataset))}
-    assert pixels == {make_image(seed).tobytes() for seed in range(4)}
-
-
-def test_honest_images_with_masks_by_their_table(folder):
-    names = [name for seed in range(2) for name in (f'{seed}.png', f'{seed}_mask.png')]
-    contents = [encode(make(seed))['bytes'] for seed in range(2) for make in (make_image, make_mask)]
-    entries = dict(zip(names, contents))
-    entries['metadata.csv'] = b'file_name,mask_file_name\n0.png,0_mask.png\n1.png,1_mask.png\n'
-    (folder / 'train').mkdir()
-    for name, content in entries.items():
-        (folder / 'train' / name).write_bytes(content)
-    load = [dict(type='mmseg.LoadImageFromFile'), dict(type='mmseg.LoadAnnotations'), dict(type='mmseg.PackSegInputs')]
-    dataset = vt.HuggingFaceSegDataset(str(folder), classes=['sea', 'cat', 'dog'], pipeline=load)
-    assert len(dataset) == 2
-    for index in range(2):
-        sample = dataset[index]
-        assert (sample['inputs'].permute(1, 2, 0).numpy() == make_image(index)).all()
-        assert (sample['data_samples'].gt_sem_seg.data[0].numpy() == make_mask(index)).all()
-
-
-def test_honest_archives_of_samples(folder):
-    with tarfile.open(folder / 'train.tar', 'w') as archive:
-        for seed in range(3):
-            for name, content in ((f'{seed}.png', encode(make_image(seed))['bytes']), (f'{seed}.cls', b'1')):
-                entry = tarfile.TarInfo(name)
-                entry.size = len(content)
-                archive.addfile(entry, io.BytesIO(content))
-    dataset = vt.HuggingFaceDataset(str(folder), image='png', label=None, pipeline=LOAD)
-    assert len(dataset) == 3
-    assert (dataset[2]['inputs'].permute(1, 2, 0).numpy() == make_image(2)).all()
-
-
 def test_names_with_colons_are_files(folder, monkeypatch):
     folder = folder.rename(folder.with_name('a:b'))
-    files(folder)
+    make_rows(range(4)).save_to_disk(folder)
     monkeypatch.chdir(folder.parent)
     assert len(vt.HuggingFaceDataset('a:b')) == 4
-    assert len(vt.HuggingFaceDataset('a:b/train.parquet')) == 4
+
+
+def test_links_out_of_the_folder_are_not_followed(folder):
+    make_splits().save_to_disk(folder)
+    (file,) = folder.glob('train/*.arrow')
+    file.symlink_to(file.rename(folder.parent / 'secret/data.arrow'))
+    with pytest.raises(UserError, match='is a link out of its folder'):
+        vt.HuggingFaceDataset(str(folder))

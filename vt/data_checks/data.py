@@ -20,7 +20,6 @@ from rich.progress import track
 
 from vt.datasets.bands import LoadBands
 from vt.datasets.hugging_face import RowSamples
-from vt.datasets.rows import RowsDataset
 from vt.engine.checks.channels import image_channels
 from vt.engine.checks.classes import labels_in
 from vt.engine.checks.config import accepted_arguments
@@ -212,7 +211,7 @@ def _make_source(
     names, takes_any = accepted_arguments(built_by)
     pipeline = cfg.get('pipeline', [])
     root = cfg.get('data_root')
-    if root and '://' not in root and not cfg.get('download') and not issubclass(built_by, RowsDataset):
+    if root and '://' not in root and not cfg.get('download'):
         os.scandir(root).close()  # some data sets only use an assertion
     light = dict(lazy_init=True, serialize_data=False, pipeline=[])
     with naming_part(f'building {split}_dataloader.dataset'):

@@ -1,9 +1,9 @@
-# Images and masks of any data set that Hugging Face's library `datasets` reads on this machine (extra [datasets]):
-# set data_root, a folder or file, classes, and num_classes in the model; and splits and columns, if their names differ.
+# Images and masks of a data set that Hugging Face's library `datasets` saved by `save_to_disk` (extra [datasets]):
+# set data_root, its folder, classes, and num_classes in the model; and splits and columns, if their names differ.
 _base_ = 'segmentation_loaders.py'
 
 data_root = 'data/scenes'
-classes = ['background', 'object']  # or the name of a column whose ClassLabel names them
+classes = ['background', 'object']
 
 crop_size = (512, 512)
 train_pipeline = [

@@ -1,5 +1,5 @@
-# Images and labels of any data set that Hugging Face's library `datasets` reads on this machine (extra [datasets]):
-# set data_root, a folder or file, and num_classes in the model; and splits and columns, if their names differ.
+# Images and labels of a data set that Hugging Face's library `datasets` saved by `save_to_disk` (extra [datasets]):
+# set data_root, its folder, and num_classes in the model; and splits and columns, if their names differ.
 _base_ = 'imagenet_bs32.py'
 
 data_root = 'data/images'
