@@ -10,7 +10,7 @@ from docs.reports.rooms import BASE, arrange, imported_names, imports_of, read_r
 
 PACKAGE = ROOT / 'vt'
 OF_REPOSITORY = re.compile(r'\b(docs|tests)/|README|[\'"](docs|tests)[\'"]')
-CARDS = ('vt/apis/hub.py')  # the README.md of a model or a data set of Hugging Face
+CARDS = ('vt/apis/hub.py',)  # the README.md of a model of Hugging Face
 
 
 @pytest.fixture(scope='module')
