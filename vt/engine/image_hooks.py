@@ -47,8 +47,12 @@ class FigureHook(Hook):
         self.options = options
 
     def before_test(self, runner: Runner) -> None:
-        """Choose the path of each figure, the same in all processes."""
+        """Choose the path of each figure, the same in all processes; none of them is an image of the data set."""
         self.paths = output_paths_of(runner.test_dataloader.dataset) if self.enable else {}
+        images = {os.path.realpath(path) for path in self.paths}
+        for path in (self.out_dir / place for place in self.paths.values()):
+            if os.path.realpath(path) in images:
+                raise UserError(f'a figure would overwrite the image {path}: choose another folder for figures')
 
     def after_test_iter(
         self, runner: Runner, batch_idx: int, data_batch: dict, outputs: Sequence[BaseDataElement]
@@ -60,8 +64,6 @@ class FigureHook(Hook):
             image_path = sample.get('img_path') or ''
             number = f'{batch_idx * loader.batch_size + index}.png'
             out_file = self.out_dir / self.paths.get(image_path, number)
-            if out_file.exists() and Path(image_path).exists() and out_file.samefile(image_path):
-                raise UserError(f'a figure would overwrite the image {image_path}: choose another folder for figures')
             pixels = visible(as_strip(image), is_bgr)
             with replacing(out_file) as part:
                 self.draw(np.ascontiguousarray(pixels), sample, str(part))
