@@ -53,7 +53,9 @@ def writes(call):
 
 
 FOLDERS = 'vt', 'tools', 'docs', 'projects'
-FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob('*.py') if 'tests' not in path.parts)
+FILES = sorted(
+    path for folder in FOLDERS for path in (ROOT / folder).rglob('*.py') if 'tests' not in path.relative_to(ROOT).parts
+)
 
 
 def test_no_other_place_writes_a_file():

@@ -1,28 +1,35 @@
-"""Training by a config's text in this process, for errors that end it before its first iteration."""
+"""Tools in this process, for errors that end them before their work."""
 
 import itertools
+import logging
 import runpy
+from subprocess import CompletedProcess
 
-import pytest
-from tool_runner import ROOT
+from tool_runner import ROOT, assert_one_line
 
 _numbers = itertools.count()
 
 
+def call(tool, *arguments, cwd, monkeypatch, capsys):
+    """As :func:`tool_runner.run`."""
+    monkeypatch.chdir(cwd)
+    monkeypatch.setattr(logging, 'raiseExceptions', False)  # handlers of earlier calls write to what is closed
+    monkeypatch.setattr('sys.argv', [tool, *map(str, arguments)])
+    capsys.readouterr()
+    try:
+        code = runpy.run_path(str(ROOT / 'tools' / tool), run_name='__main__') and 0
+    except SystemExit as end:
+        code = end.code
+    return CompletedProcess(tool, code, *capsys.readouterr())
+
+
 def refuse(folder, text, options=(), monkeypatch=None, capsys=None, arguments=()):
-    """Return the line on standard error with which ``tools/train.py`` ends; it wrote no checkpoint and no traceback."""
+    """Return the line on standard error with which training by a config's text ends; it wrote no checkpoint."""
     name = f'c{next(_numbers)}'  # mmengine keeps loggers by the names of configs
     (folder / f'{name}.py').write_bytes(text if isinstance(text, bytes) else text.encode())
     options = ['--cfg-options', *options] if options else []
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr('sys.argv', ['train.py', f'{name}.py', *arguments, *options])
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_path(str(ROOT / 'tools/train.py'), run_name='__main__')
-    output = capsys.readouterr()
-    lines = [line for line in output.err.splitlines() if line.startswith('error: ')]
-    assert (ended.value.code, len(lines)) == (1, 1), output.err
-    assert 'Traceback' not in output.err
-    assert '(train)' not in output.out
+    result = call('train.py', f'{name}.py', *arguments, *options, cwd=folder, monkeypatch=monkeypatch, capsys=capsys)
+    assert_one_line(result, '')
+    assert '(train)' not in result.stdout
     assert not [*folder.glob(f'work_dirs/{name}/*.pth')]
-    return lines[0]
+    return next(line for line in result.stderr.splitlines() if line.startswith('error: '))

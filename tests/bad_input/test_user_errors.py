@@ -120,6 +120,11 @@ CONFIGS = [
         'in model.decode_head.loss_decode (CrossEntropyLoss): IndexError: Target 1 is out of bounds',
     ),
     (SCENES + 'scenes.update(ignore_index=200)', 'FPNHead has ignore_index=255, but the data set 200: set all to the'),
+    (SCENES.replace('num_classes=2', 'num_classes=12'), 'has num_classes=12, but the BaseSegDataset data set has 2 cl'),
+    (
+        SCENES.replace("('background', 'digit')", "('background',)").replace('num_classes=2', 'num_classes=1'),
+        'scenes/masks/0.png has the label 1, outside the 1 classes',
+    ),
     (
         BANDS.replace('num_tokens=4', 'in_channels=4'),
         'train data: images/train/apple/0.png has 3 channels, but the backbone takes 4: set in_channels (and 47 more)',
@@ -178,6 +183,8 @@ OPTIONS = [
     ('optim_wrapper.optimizer.weight_decay=-1', 'ValueError: Invalid weight_decay value: -1'),
     ('train_dataloader.dataset.pipeline=[]', "in model.data_preprocessor (ClsDataPreprocessor): KeyError: 'inputs'"),
     ('model=3', 'model is a part or a list of parts: set model.type'),
+    ('speed.matmul_precision=low', "speed.matmul_precision='low' must be one of highest, high, medium"),
+    ('speed.chanels_last=False', "speed: it has no argument 'chanels_last'; did you mean channels_last?"),
     ('randomness.seed=-1', 'ValueError: Seed must be between 0 and 2**32 - 1'),
     ('log_level=LOUD', "KeyError: 'LOUD'"),
     ('resume=often', "resume='often' must be of type bool"),

@@ -7,8 +7,7 @@ from mmengine.config import Config
 from mmengine.optim import OptimWrapper
 from mmengine.registry import PARAM_SCHEDULERS, init_default_scope
 from mmpretrain.registry import MODELS
-from process_groups import run_processes
-from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
+from tool_runner import ROOT, SMALL_CLASSIFIER
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18-advanced_digits.py'
 FEW = [
@@ -77,36 +76,6 @@ def test_it_is_tested_without_its_teacher(trained, tmp_path):
     result = run('test.py', CONFIG, path, cwd=tmp_path, options=[*FEW, 'model.teacher.type=TimmClassifier'])
     assert result.returncode == 0, result.stderr
     assert 'accuracy/top1' in result.stdout
-
-
-def test_resume_goes_on(trained, options, tmp_path):
-    _, path = trained
-    arguments = [CONFIG, '--resume', path, '--work-dir', 'on']
-    result = run('train.py', *arguments, cwd=tmp_path, options=[*options, 'train_cfg.max_epochs=2'])
-    assert result.returncode == 0, result.stderr
-    assert 'Epoch(train) [1]' not in result.stdout
-    checkpoint = torch.load(tmp_path / 'on/epoch_2.pth', weights_only=False)
-    assert checkpoint['ema_state_dict']['steps'] == 4
-
-
-def test_two_processes(options, tmp_path):
-    options = [*options, 'train_dataloader.batch_size=16']
-    results = run_processes(2, 'train.py', CONFIG, '--work-dir', 'two', cwd=tmp_path, options=options)
-    assert [result.returncode for result in results] == [0, 0], results[0].stderr
-    assert 'SyncBN is replaced by BN' not in results[0].stdout
-    assert 'loss_distillation' in results[0].stdout
-    checkpoint = torch.load(tmp_path / 'two/epoch_1.pth', weights_only=False)
-    assert len(checkpoint['ema_state_dict']) == 1 + len(checkpoint['state_dict'])
-    assert not [name for name in checkpoint['state_dict'] if 'teacher' in name]
-
-
-def test_without_the_teachers_weights_training_does_not_begin(tmp_path):
-    result = run('train.py', CONFIG, '--work-dir', 'out', cwd=tmp_path, options=FEW)
-    message = (
-        'there is no checkpoint work_dirs/resnet18_digits/epoch_15.pth: train the model first, or correct the path'
-    )
-    assert_one_line(result, message)
-    assert 'Epoch(train)' not in result.stdout
 
 
 def test_the_learning_rate_is_the_papers():

@@ -4,39 +4,21 @@ import json
 
 import pytest
 import torch
+from apis.small_models import make
 from forked_tools import run_forked
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
-from mmengine.registry import DATASETS
-from tool_runner import ROOT
 
 from vt import record_attention
 from vt.analysis.attention.token_attention import measure_tokenizers
 from vt.apis import get_model
 from vt.engine.launch import build_model
-from vt.inference.test_set import spread_evenly
-
-CLASSIFIER = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
-SEGMENTOR = ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
-SMALLER = {
-    CLASSIFIER: 'model = dict(backbone=dict(num_tokens=4, token_channels=64), head=dict(in_channels=64))',
-    SEGMENTOR: 'model = dict(neck=dict(num_tokens=3, token_channels=64))',
-}
+from vt.inference.test_set import build_test_set, spread_evenly
 
 
-def make(folder, base):
-    """A small config and a checkpoint of it, with the model."""
-    config, checkpoint = folder / f'{base.stem}.py', folder / f'{base.stem}.pth'
-    config.write_text(f'_base_ = {str(base)!r}\n{SMALLER[base]}\n')
-    torch.manual_seed(0)
-    cfg = Config.fromfile(config)
-    model = build_model(cfg)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(1 + 0.3 * torch.randn_like(parameter))
-    torch.save(dict(state_dict=model.state_dict()), checkpoint)
-    model.train(False)
-    return config, checkpoint, model, DATASETS.build(cfg.test_dataloader.dataset)
+def build(folder, name, options=''):
+    config, checkpoint, model, _ = make(folder, name, options)
+    return config, checkpoint, model, build_test_set(model.cfg)
 
 
 @pytest.fixture(scope='module')
@@ -46,12 +28,13 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def classifier(folder):
-    return make(folder, CLASSIFIER)
+    options = 'model = dict(backbone=dict(num_tokens=4, token_channels=64), head=dict(in_channels=64))'
+    return build(folder, 'vt-resnet18_digits', options)
 
 
 @pytest.fixture(scope='module')
 def segmentor(folder):
-    return make(folder, SEGMENTOR)
+    return build(folder, 'vt-fpn_r18_digit-scenes')
 
 
 def records_of(model, dataset, indices):

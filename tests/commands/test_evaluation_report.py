@@ -147,6 +147,10 @@ def test_a_classifiers_report_says_what_its_predictions_say(work, tta):
     assert NAMES[0] in page.text
     assert f'{order[0] % 9}.png: {worst["label"]}, seen as {worst["prediction"]}' in page.text
     assert report(root, *tta)[0]['per_class'] == record['per_class']  # once more into the same folder
+    options = ['test_dataloader.dataset.with_label=False', 'test_dataloader.dataset.data_prefix=test/cat']
+    result = run('test.py', 'config.py', 'weights.pth', '--report', 'none', cwd=root, options=options)
+    assert_one_line(result, 'the test images have none')
+    assert not (root / 'none').exists()
 
 
 def test_several_labels(work):
@@ -208,26 +212,6 @@ def test_a_segmentors_report(work):
     assert NAMES[0] in page.text
 
 
-def test_refused_before_the_test(work):
-    root = work(ONE_LABEL)
-    write_folders(root, 1)
-    (root / 'full').mkdir()
-    (root / 'full/mine.txt').write_text('')
-    for folder, message in (('full', 'contains other files, such as mine.txt'), ('config.py', 'is a file')):
-        result = run('test.py', 'config.py', 'weights.pth', '--report', folder, cwd=root)
-        assert_one_line(result, f'--report {folder} {message}')
-    result = run('test.py', 'config.py', 'weights.pth', '--report', 'config.py/report', cwd=root)
-    assert_one_line(result, 'config.py/report')
-    assert 'Epoch(test)' not in result.stdout
-    options = ['test_dataloader.sampler.shuffle=True']
-    result = run('test.py', 'config.py', 'weights.pth', '--report', 'report', cwd=root, options=options)
-    assert_one_line(result, 'set test_dataloader.sampler.shuffle=False')
-    options = ['test_dataloader.dataset.with_label=False', 'test_dataloader.dataset.data_prefix=test/cat']
-    result = run('test.py', 'config.py', 'weights.pth', '--report', 'report', cwd=root, options=options)
-    assert_one_line(result, 'the test images have none')
-    assert not (root / 'report').exists()
-
-
 def test_two_checkpoints_side_by_side(work):
     root = work(ONE_LABEL)
     write_folders(root)
@@ -248,7 +232,6 @@ def test_two_checkpoints_side_by_side(work):
     assert 'Against weights.pth' in page.text
     write(root / 'data/test/cat/new.png', np.zeros((32, 40, 3), np.uint8))
     arguments = ['test.py', 'config.py', 'weights.pth', '--compare', 'first']
-    assert_one_line(run(*arguments, cwd=root), '--compare first needs --report FOLDER')
     assert_one_line(run(*arguments, '--report', 'third', cwd=root), 'has 27 images, this test has 28')
     (root / 'data/test/dog/0.png').unlink()
     assert_one_line(run(*arguments, '--report', 'third', cwd=root), 'has other images or classes')

@@ -368,14 +368,6 @@ def test_the_script_prepares_images_as_the_pipeline(classifier, steps, size, tmp
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_what_differs_too_much_is_refused_and_taken_away(classifier, tmp_path):
-    result = run('export.py', *classifier[:2], '--formats', 'torchscript', '--tolerance', '0', cwd=tmp_path)
-    assert_one_line(result, 'more than --tolerance 0.0 of the largest output')
-    assert not list(tmp_path.rglob('*.ts'))
-    result = run('export.py', config_of_imagenet(), classifier[1], cwd=tmp_path)
-    assert_one_line(result, "is not the model's: ")
-
-
 def test_nan_is_a_difference():
     def network(images):
         return images, images
@@ -384,10 +376,6 @@ def test_nan_is_a_difference():
         return [images.numpy(), np.full_like(images.numpy(), np.nan)]
 
     assert largest_difference(run_with_nan, network, torch.ones(2, 3)) == float('inf')
-
-
-def config_of_imagenet():
-    return apis.find_config('vt-resnet18_8xb32-90e_in1k')
 
 
 def test_a_size_that_became_a_constant_is_found_and_fixed():

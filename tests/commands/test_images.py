@@ -92,8 +92,6 @@ def test_heat_maps_of_a_users_images(digits, tmp_path):
     text = (tmp_path / 'out.svg').read_text()
     assert all(words in text for words in ('photo.png', 'seen as ', 'for 7', 'gradcam', 'eigencam'))
     assert 'gradcam: backbone.layer4.0.projector' in result.stdout
-    result = run_forked('analysis/show_heat_maps.py', *digits, photo, '--target', 'ten', cwd=tmp_path)
-    assert_one_line(result, '--target ten is no class')
 
 
 def test_the_image_of_tokens_goes_to_the_work_directory_or_here(scenes, tmp_path):
@@ -121,27 +119,6 @@ def test_own_images_need_no_test_set(animals, tmp_path):
     assert 'seen as cat' in text or 'seen as dog' in text
 
 
-@pytest.mark.parametrize(('content', 'message'), [(b'', 'is no image'), (b'text', 'is no image'), (None, 'there is')])
-def test_what_is_no_image_is_one_line(content, message, digits, tmp_path):
-    if content is not None:
-        (tmp_path / 'some.png').write_bytes(content)
-    result = run_forked('analysis/show_tokens.py', *digits, write(tmp_path / 'good.png'), 'some.png', cwd=tmp_path)
-    assert_one_line(result, message)
-    assert_one_line(result, 'some.png')
-    assert not (tmp_path / 'tokens.png').exists()
-
-
-@pytest.mark.parametrize('which', ['config', 'checkpoint', 'image', 'default'])
-def test_no_input_is_written_over(which, digits, tmp_path):
-    image = write(tmp_path / 'tokens.png')
-    paths = dict(zip(('config', 'checkpoint', 'image', 'default'), (*digits, image, image)))
-    before = paths[which].read_bytes()
-    out = () if which == 'default' else ('--out', tmp_path / '..' / tmp_path.name / paths[which])
-    result = run_forked('analysis/show_tokens.py', *digits, 'tokens.png', *out, cwd=tmp_path)
-    assert_one_line(result, f'{paths[which].name} is an input and would be overwritten: give another file to write')
-    assert paths[which].read_bytes() == before
-
-
 def test_images_have_the_order_of_channels_that_the_network_expects(animals, digits, scenes, tmp_path):
     photo = write(tmp_path / 'photo.png')
     for config, checkpoint in (animals, digits, scenes):
@@ -156,60 +133,36 @@ def test_images_have_the_order_of_channels_that_the_network_expects(animals, dig
         assert attention.flatten(2).sum(dim=-1).flatten().tolist() == pytest.approx([1] * attention.shape[1])
 
 
-def test_predictions_of_equal_names_are_two_images(animals, tmp_path):
-    files = [write(tmp_path / 'data' / name) for name in ('cat/0.png', 'dog/0.png', 'dog/more/0.png', 'dog/0.jpg')]
+def drawn_in(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob('*.*'))
+
+
+def test_predictions_are_images_of_their_own_and_overwrite_no_input(animals, tmp_path):
+    names = 'cat/0.jpg', 'cat/0.jpg.png', 'cat/A.png', 'cat/a.png', 'dog/\x1b[31m.png', f'dog/{"x" * 250}.jpg'
+    files = [write(tmp_path / 'data' / name) for name in (*names, 'dog/more/A.png')]
     result = run_forked('test.py', *animals, '--show-dir', 'images', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    drawn = sorted(str(path.relative_to(tmp_path / 'images')) for path in (tmp_path / 'images').rglob('*.*'))
-    assert drawn == ['cat/0.png', 'dog/0.jpg.png', 'dog/0.png', 'dog/more/0.png']
-    blue, _, red = cv2.imread(str(tmp_path / 'images/cat/0.png'))[-1, -1].tolist()
+    expected = ['cat/0.jpg.png', 'cat/0.jpg-2.png', 'cat/A.png', 'cat/a-2.png', 'dog/_x1b[31m.png', 'dog/more/A.png']
+    assert drawn_in(tmp_path / 'images') == sorted([*expected, f'dog/{"x" * 200}.png'])
+    blue, _, red = cv2.imread(str(tmp_path / 'images/cat/A.png'))[-1, -1].tolist()
     assert (blue, red) == (0, 255)
-    before = files[0].read_bytes()
-    assert_one_line(
-        run_forked('test.py', *animals, '--show-dir', 'data', cwd=tmp_path),
-        'cat/0.png: choose another folder',
-    )
-    assert files[0].read_bytes() == before
+    before = [file.read_bytes() for file in files]
+    result = run_forked('test.py', *animals, '--show-dir', 'data', cwd=tmp_path)
+    assert_one_line(result, '.png: choose another folder')
+    assert [file.read_bytes() for file in files] == before
 
 
-def test_predictions_of_names_that_collide_are_images_of_their_own(animals, tmp_path):
-    names = ('cat/0.jpg', 'cat/0.jpg.png', 'cat/A.png', 'cat/a.png', 'dog/\x1b[31m.png', 'dog/' + 'x' * 250 + '.jpg')
-    for name in names:
-        write(tmp_path / 'data' / name)
-    result = run_forked('test.py', *animals, '--show-dir', 'images', cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    drawn = sorted(str(path.relative_to(tmp_path / 'images')) for path in (tmp_path / 'images').rglob('*.*'))
-    expected = [
-        'cat/0.jpg.png',
-        'cat/0.jpg-2.png',
-        'cat/A.png',
-        'cat/a-2.png',
-        'dog/_x1b[31m.png',
-        f'dog/{"x" * 200}.png',
-    ]
-    assert drawn == sorted(expected)
-
-
-@pytest.mark.parametrize(
-    ('images', 'out', 'message'),
-    [
-        (('0.png', '1.png'), 'data/masks', 'data/masks/0.png would be overwritten: give another folder than --out'),
-        (('a/0.png', 'b/0.png'), 'maps', None),
-    ],
-)
-def test_maps_have_names_of_their_own_and_overwrite_no_input(images, out, message, folder, tmp_path):
+def test_maps_and_overlays_have_names_of_their_own_and_overwrite_no_input(folder, tmp_path):
     config, checkpoint = make(folder, 'masks', SCENES, SEGMENTOR, MASKS)
-    for name in images:
+    for name in ('a/0.png', 'b/0.png'):
         write(tmp_path / 'data/images' / name, size=(64, 64))
         write(tmp_path / 'data/masks' / name, (0,), size=(64, 64))
-    result = run_forked('test.py', config, checkpoint, '--out', out, cwd=tmp_path)
-    if message:
-        assert_one_line(result, message)
-        assert cv2.imread(str(tmp_path / out / '0.png')).max() == 0
-    else:
-        assert result.returncode == 0, result.stderr
-        found = sorted(str(path.relative_to(tmp_path / out)) for path in (tmp_path / out).rglob('*.png'))
-        assert found == [*images]
+    result = run_forked('test.py', config, checkpoint, '--out', 'maps', '--show-dir', 'images', cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert drawn_in(tmp_path / 'maps') == drawn_in(tmp_path / 'images') == ['a/0.png', 'b/0.png']
+    result = run_forked('test.py', config, checkpoint, '--out', 'data/masks', cwd=tmp_path)
+    assert_one_line(result, 'data/masks/a/0.png would be overwritten: give another folder than --out')
+    assert cv2.imread(str(tmp_path / 'data/masks/a/0.png')).max() == 0
 
 
 def test_mmpretrains_own_hook_draws_where_a_config_names_it(digits, tmp_path):
@@ -217,17 +170,6 @@ def test_mmpretrains_own_hook_draws_where_a_config_names_it(digits, tmp_path):
     result = run_forked('test.py', *digits, '--show-dir', 'images', cwd=tmp_path, options=options)
     assert result.returncode == 0, result.stderr
     assert len(list((tmp_path / 'images').iterdir())) == 2
-
-
-def test_overlays_of_equal_names_are_two_images(folder, tmp_path):
-    config, checkpoint = make(folder, 'masks', SCENES, SEGMENTOR, MASKS)
-    for city in 'ab':
-        write(tmp_path / f'data/images/{city}/0.png', size=(64, 64))
-        write(tmp_path / f'data/masks/{city}/0.png', (0,), size=(64, 64))
-    result = run_forked('test.py', config, checkpoint, '--show-dir', 'images', cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    drawn = sorted(str(path.relative_to(tmp_path / 'images')) for path in (tmp_path / 'images').rglob('*.*'))
-    assert drawn == ['a/0.png', 'b/0.png']
 
 
 @pytest.mark.parametrize(
@@ -261,13 +203,7 @@ def test_an_image_stays_below_its_folder(path, prefix, place):
 )
 def test_the_libraries_own_tools_show_the_data(library, tool, config, options, tmp_path):
     script = f'{library.__path__[0]}/.mim/tools/{tool}'
-    arguments = [
-        config,
-        '--output-dir',
-        'out',
-        '--not-show',
-        *(['--mode', 'original'] if library is mmpretrain else []),
-    ]
-    result = run_forked(script, *arguments, cwd=tmp_path, options=options)
+    mode = ['--mode', 'original'] if library is mmpretrain else []
+    result = run_forked(script, config, '--output-dir', 'out', '--not-show', *mode, cwd=tmp_path, options=options)
     assert result.returncode == 0, result.stderr
     assert len(list((tmp_path / 'out').iterdir())) == 2

@@ -1,6 +1,5 @@
 """Settings that OpenMMLab's runners take, and data as users have them, through the command lines."""
 
-import json
 import pickle
 
 import cv2
@@ -77,13 +76,6 @@ def test_test_time_augmentation_below_a_wrapper(trained, tmp_path):
     result = run('test.py', tmp_path, config, trained, '--tta')
     assert result.returncode == 0, result.stderr
     assert 'accuracy/top1' in result.stdout
-
-
-def test_metrics_go_to_files_of_known_kinds(trained, tmp_path):
-    result = run('test.py', tmp_path, DIGITS, trained, '--out', 'm.txt', '--out-item', 'metrics')
-    assert_one_line(result, '--out m.txt: metrics are written as .json')
-    result = run('test.py', tmp_path, DIGITS, trained, '--out', 'm.json', '--out-item', 'metrics')
-    assert 'accuracy/top1' in json.loads((tmp_path / 'm.json').read_text())
 
 
 def test_a_folder_of_ones_own_takes_one_data_root(tmp_path):

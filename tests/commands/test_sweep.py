@@ -163,27 +163,6 @@ def test_a_killed_sweep_goes_on(tmp_path):
     assert result.stdout.count('num_tokens=') == 3
 
 
-@pytest.mark.parametrize(
-    ('arguments', 'message'),
-    [
-        (['model.backbone.num_tokns=1,2'], "VTResNet has no argument 'num_tokns'; did you mean num_tokens"),
-        (['train_cfg.max_epochs'], "'train_cfg.max_epochs' must have the form key=value,value"),
-        (['--seeds', '3:0'], '--seeds 3:0: give them as 0:3 (0, 1 and 2) or as 0,4'),
-        (['randomness.seed=1,2'], 'randomness.seed cannot be swept: use --seeds'),
-        (['--jobs', '-1'], '--jobs -1: give 1 or more'),
-        (['optim_wrapper.optimizer.lr=1', 'optim_wrapper.optimizer.lr=2'], 'optimizer.lr is given twice: give all its'),
-        (['model.backbone.out_indices=[1,2'], 'cannot be read: a list is [a,b]'),
-    ],
-)
-def test_a_persons_mistake_is_one_line_and_nothing_is_trained(arguments, message, tmp_path):
-    assert_one_line(run_forked('sweep.py', CONFIG, *arguments, cwd=tmp_path), message)
-    assert not (tmp_path / 'work_dirs').exists()
-
-
-def test_a_folder_without_runs_is_one_line(tmp_path):
-    assert_one_line(run_forked('analysis/report.py', 'sweep', tmp_path, cwd=tmp_path), 'there is no finished run in')
-
-
 def test_the_front_is_what_nothing_else_is_better_than():
     assert best([1, 2, 3, 2], [5, 7, 7, 6], sign=-1) == [0, 1]
     assert best([1, 2, 3, 2], [5, 7, 7, 6], sign=1) == [2]

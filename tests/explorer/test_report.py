@@ -13,7 +13,6 @@ from apis.small_models import make, sharpen
 from explorer.served_page import write_empty_png
 from forked_tools import run_forked
 from mmengine.dataset import pseudo_collate
-from tool_runner import assert_one_line
 
 from vt import apis, record_attention
 from vt.analysis.attention.token_attention import measure_tokenizers
@@ -151,24 +150,7 @@ def test_what_is_no_image_is_named(name, message, tmp_path):
         open_image(str(tmp_path / name))
 
 
-def test_what_cannot_be_done_is_one_line(folder, classifier, image, tmp_path):
-    config, checkpoint, *_ = classifier
-
-    def explore(*arguments):
-        return run_forked('explore.py', *arguments, cwd=tmp_path)
-
-    result = explore('vt-resnet18_digits', checkpoint, '--html', 'r.html')
-    assert_one_line(result, f"{checkpoint} is not the model's: ")
-    result = explore(config, checkpoint, '--compare', config, 'nowhere.pth', '--html', 'r.html')
-    assert_one_line(result, 'there is no checkpoint nowhere.pth')
-    assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--inputs', 'no.png'), 'there is no no.png: put')
-    assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--images', '0'), '--images 0 must be at least 1')
-    assert not (tmp_path / 'r.html').exists()
-
-
-def test_videos_and_a_missing_gradio_are_named(folder, tmp_path, monkeypatch):
-    arguments = [*make(folder, 'mvit-tiny_moving-digits')[:2], '--html', 'r.html']
-    assert_one_line(run_forked('explore.py', *arguments, cwd=tmp_path), 'is a video model')
+def test_a_missing_gradio_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, 'gradio', None)
     with pytest.raises(UserError, match=r"the page needs Gradio: pip install 'visual-transformers\[explorer\]'"):
         serve({}, [], 1)
