@@ -51,7 +51,7 @@ def test_a_run_loads_what_it_needs():
         'assert RUNNERS.get("vt.VTRunner")\n'
         'import vt.commands.train\n'
         'from vt.engine.checks.config import check_config\n'
-        'from vt.engine.config_files import read_config\n'
+        'from vt.engine.prepare import read_config\n'
         'check_config(read_config("configs/vt_resnet/vt-resnet18_digits.py"))\n'
         'assert not {"mmseg", "scipy.stats", "sklearn", "matplotlib.pyplot"} & set(sys.modules)\n'
     )

@@ -43,7 +43,7 @@ def main() -> None:
         with importing():
             from vt.checkpoints.loading import weights_only
             from vt.checkpoints.publishing import publish, show
-            from vt.engine.config_files import read_config
+            from vt.engine.prepare import read_config
             from vt.errors import UserError
         if bool(args.show) == bool(args.out) or (args.show and args.checkpoint):
             raise UserError('give CHECKPOINT and OUT, or --show FILE')

@@ -8,7 +8,7 @@ from textwrap import fill
 import yaml
 from rich.progress import track
 
-from vt.engine.config_files import ROOT, read_config
+from vt.engine.prepare import ROOT, read_config
 
 from . import markdown
 from .components import read_survey_models

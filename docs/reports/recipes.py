@@ -18,8 +18,8 @@ from mmengine.registry import DefaultScope
 from torch import nn
 
 from vt.engine.checks.parameter_rules import match_parameters
-from vt.engine.config_files import ROOT, read_config
 from vt.engine.launch import build_model
+from vt.engine.prepare import ROOT, read_config
 
 from .components import read_survey_models
 from .markdown import Rows, config_path

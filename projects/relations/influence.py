@@ -26,7 +26,7 @@ from vt.analysis.tables import print_table
 from vt.commands.attention import build, prepare, read, write
 from vt.commands.outputs import check_figure, write_measured
 from vt.datasets import DigitScenes
-from vt.engine.config_files import read_config
+from vt.engine.prepare import read_config
 from vt.errors import UserError
 from vt.inference.inputs import read_image
 from vt.models import VTModule

@@ -22,10 +22,10 @@ from torch.utils.data import DataLoader, RandomSampler
 from vt.analysis.tables import print_table
 from vt.commands.arguments import ToolParser
 from vt.commands.outputs import check_output, write_measured
-from vt.engine.config_files import read_config
 from vt.engine.config_parts import steps_in
 from vt.engine.errors import one_line_errors
 from vt.engine.launch import is_segmentation
+from vt.engine.prepare import read_config
 from vt.errors import UserError
 from vt.video.decoders import DECODERS
 

@@ -26,8 +26,8 @@ from vt.apis.predict_exported import predict
 from vt.checkpoints.files import read_json
 from vt.commands.arguments import ToolParser
 from vt.commands.outputs import check_output, write_measured
-from vt.engine.config_files import ROOT
 from vt.engine.errors import one_line_errors
+from vt.engine.prepare import ROOT
 from vt.engine.speed_settings import compile_parts, keep_freed_memory, use_threads
 
 from .data_loading import write_jpegs

@@ -17,10 +17,10 @@ import vt  # noqa: F401
 from vt.analysis.tables import print_table
 from vt.commands.arguments import ToolParser
 from vt.commands.outputs import write_json
-from vt.engine.config_files import read_config
 from vt.engine.errors import one_line_errors
 from vt.engine.interruption.checkpoint_hook import CheckpointHook
 from vt.engine.launch import build_runner
+from vt.engine.prepare import read_config
 from vt.engine.processes.distributed import join_processes
 from vt.engine.run_record import describe_origin
 from vt.registry import HOOKS

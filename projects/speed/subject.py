@@ -8,8 +8,8 @@ from torch import nn
 
 from docs.reports.complexity import set_num_classes
 from vt.analysis.speed.comparison import LIBRARIES, build_peer, name_model
-from vt.engine.config_files import read_config
 from vt.engine.launch import build_model
+from vt.engine.prepare import read_config
 from vt.registry import MODELS
 
 from .settings import Setting

@@ -21,9 +21,9 @@ from docs.reports.scores import by_label, read_table, tell_verdict
 from vt.analysis.ablation.run_scores import Scores, compare
 from vt.apis import get_model
 from vt.checkpoints.files import read_json
-from vt.engine.config_files import read_config
 from vt.engine.counting import count_complexity
 from vt.engine.launch import draw_weights
+from vt.engine.prepare import read_config
 from vt.inference.test_set import build_test_set
 
 FOLDER = Path(__file__).parent

@@ -22,7 +22,7 @@ from torch import nn
 
 from vt import apis
 from vt.apis.folders import describe, save_folder
-from vt.engine.config_files import read_config
+from vt.engine.prepare import read_config
 from vt.errors import UserError
 
 HERE = Path(__file__).parent

@@ -6,7 +6,7 @@ import functools
 from hypothesis import strategies as st
 from tool_runner import ROOT
 
-from vt.engine.config_files import read_config
+from vt.engine.prepare import read_config
 
 CONFIGS = ['configs/vt_resnet/vt-resnet18-half_digits.py', 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py']
 

@@ -31,8 +31,8 @@ import vt
 from vt.data_checks.data import check_data
 from vt.data_checks.data_report import read_data
 from vt.datasets.rows import RowsBackend
-from vt.engine.config_files import read_config
 from vt.engine.interruption.seeds import SeededDataset
+from vt.engine.prepare import read_config
 from vt.errors import MissingFileError, UserError
 
 LOAD = [dict(type='mmpretrain.LoadImageFromFile'), dict(type='mmpretrain.PackInputs')]

@@ -7,8 +7,7 @@ from mmengine.config import Config
 from torchvision.transforms import v2
 
 import vt
-from vt.engine.config_files import ROOT, read_config
-from vt.engine.image_size import enter_image_size
+from vt.engine.prepare import ROOT, enter_image_size, read_config
 from vt.errors import UserError
 from vt.registry import TRANSFORMS
 

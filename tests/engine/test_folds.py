@@ -7,8 +7,8 @@ from tool_runner import ROOT
 
 from vt.data_checks.data import check_data
 from vt.engine.checks.config import check_config
-from vt.engine.config_files import read_config
 from vt.engine.config_parts import digest_config
+from vt.engine.prepare import read_config
 from vt.errors import UserError
 
 DIGITS = str(ROOT / 'configs/vt_resnet/vt-resnet18-half_digits.py')
@@ -74,6 +74,8 @@ def test_the_config_that_a_run_leaves_has_its_fold_already(tmp_path):
         read(str(tmp_path / 'c.py'), fold=1)
 
 
-def test_a_number_of_folds_alone_has_no_effect():
+def test_a_number_of_folds_alone_has_no_effect_and_folds_begin_at_zero():
     with pytest.raises(UserError, match='num_folds=3 has no effect without a fold'):
         read(num_folds=3)
+    with pytest.raises(UserError, match='fold=5: there are folds 0 to 4'):
+        read(fold=5)

@@ -8,9 +8,8 @@ from mmengine.config import Config
 from tool_runner import ROOT
 
 from vt import apis
-from vt.engine.config_files import read_config
 from vt.engine.config_parts import steps_in
-from vt.engine.image_size import enter_image_size
+from vt.engine.prepare import enter_image_size, read_config
 from vt.errors import UserError
 
 FAMILIES = sorted(path.stem for path in (ROOT / 'configs').glob('*/*_digits.py') if '_cifar' not in path.stem)
@@ -112,10 +111,11 @@ def test_every_family_takes_another_size(name):
         assert all(torch.isfinite(out).all() for out in backbone(torch.randn(1, 3, 96, 96)) if torch.is_tensor(out))
 
 
-def test_images_that_are_no_squares_are_refused(tmp_path):
+@pytest.mark.parametrize(('step', 'words'), [("dict(type='Resize', scale=(64, 32)), ", r'\(64, 32\)'), ('', 'None')])
+def test_images_that_are_no_squares_are_refused(step, words, tmp_path):
     base = str(apis.find_config('vt-resnet18_1xb32-90e_image-folder'))
-    steps = "[dict(type='Resize', scale=(64, 32)), dict(type='PackInputs')]"
+    steps = f"[{step}dict(type='PackInputs')]"
     text = f'_base_ = {base!r}\nimage_size = 96\ntrain_dataloader = dict(dataset=dict(pipeline={steps}))\n'
     (tmp_path / 'a.py').write_text(text)
-    with pytest.raises(UserError, match=r'training images are .*, not square'):
+    with pytest.raises(UserError, match=f'training images are resized to {words}, not square'):
         read_config(str(tmp_path / 'a.py'))

@@ -6,7 +6,7 @@ import pytest
 import torch
 from mmpretrain.models.peft.lora import LoRALinear
 
-from vt.engine.config_files import ROOT, read_config
+from vt.engine.prepare import ROOT, read_config
 from vt.errors import UserError
 from vt.registry import MODELS
 

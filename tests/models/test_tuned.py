@@ -9,8 +9,8 @@ from mmengine.optim import build_optim_wrapper
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import register_parametrization
 
-from vt.engine.config_files import ROOT, read_config
 from vt.engine.launch import build_model
+from vt.engine.prepare import ROOT, read_config
 from vt.models import VTFPN, FilterTokenizer, VTResNet
 from vt.models.grouped_linear import GroupedLinear
 

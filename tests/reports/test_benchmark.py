@@ -7,7 +7,7 @@ from docs.reports import benchmark
 from docs.reports.train import read_runs, read_tables
 from vt.checkpoints.files import read_json
 from vt.commands.arguments import parse_options
-from vt.engine.config_files import read_config
+from vt.engine.prepare import read_config
 
 TABLES = [name for name in read_tables() if name.startswith('fashion-mnist')]
 

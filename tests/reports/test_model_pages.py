@@ -12,8 +12,8 @@ from tool_runner import ROOT
 
 from docs.reports import metafiles, model_pages
 from vt.engine.checks.config import check_config
-from vt.engine.config_files import read_config
 from vt.engine.launch import build_model
+from vt.engine.prepare import read_config
 
 FEW = ('vt-resnet18_digits', 'vt-fpn_r18_digit-scenes', 'mvit-tiny_moving-digits', 'vt-cls_r18_1xb128-90e_cifar10')
 FEW += ('vt-resnet18_8xb256-400e-distill_in1k', 'vt-fpn_r50_4xb8-90k_coco-stuff164k-800x1216')

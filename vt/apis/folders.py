@@ -23,7 +23,7 @@ from vt.checkpoints.files import file_in, interpreting, read_json, write_atomica
 from vt.checkpoints.publishing import as_safetensors
 from vt.checkpoints.weights import unwrap
 from vt.engine.checks.config import accepted_arguments, check_values
-from vt.engine.config_files import DISTRIBUTION
+from vt.engine.prepare import DISTRIBUTION
 from vt.errors import MissingFileError, UserError
 from vt.inference.inputs import input_shape, pipeline_of, pipeline_steps
 from vt.registry import import_every_part

@@ -23,10 +23,9 @@ from vt.checkpoints.reading import Checkpoint, read
 from vt.checkpoints.weights import load_own_parts, load_weights
 from vt.engine.checks.classes import compare_with_checkpoint, heads
 from vt.engine.checks.config import check_config
-from vt.engine.config_files import ROOT, read_config, require_file
-from vt.engine.config_options import apply_options
 from vt.engine.launch import build_model, draw_weights, require_device
 from vt.engine.mixed_precision import keep_scores_exact
+from vt.engine.prepare import ROOT, apply_options, read_config, require_file
 from vt.engine.speed_settings import SpeedSettings, to_channels_last
 from vt.errors import UserError
 from vt.inference.test_set import build_test_set, in_scope
@@ -183,7 +182,7 @@ def resolve_model(
 def resolve_config(name_or_config: Source, options: dict[str, Any] | None = None) -> Config:
     """Return the config for a name, a path, a saved model's folder, or a copy of a config.
 
-    ``options`` are as in :func:`vt.engine.config_files.read_config`.
+    ``options`` are as in :func:`vt.engine.prepare.read_config`.
     """
     if not isinstance(name_or_config, Config) and not is_folder(name_or_config):
         name = str(name_or_config)

@@ -13,7 +13,6 @@ from typing import Any
 from mmengine.config import Config
 
 from vt._libraries import importing
-from vt.engine.config_files import read_config
 from vt.engine.errors import one_line_errors
 from vt.errors import UserError
 
@@ -82,21 +81,23 @@ def parse_value(text: str, is_path: bool = False) -> Any:
     """Return the value of a setting; raise a ValueError or SyntaxError if it cannot be read."""
     if quoted := QUOTED.fullmatch(text):
         return quoted[2]
-    if text[:1] in ('[', '(', '{'):
-        with contextlib.suppress(ValueError, SyntaxError):  # names without quotes
-            value = ast.literal_eval(text)
-            if isinstance(value, dict) or not is_path:
-                return value
-    if is_path:
+    is_dict = (text[:1], text[-1:]) == ('{', '}')
+    if is_path and not is_dict:
         return None if text == 'None' else text
-    is_python = (text[:1], text[-1:]) == ('{', '}') or text[:2] == '[{' or 'dict(' in text
-    if is_python or ',' in text or text[:1] in ('[', '('):
-        listed = text if is_python else WORD.sub(lambda found: found[1] or repr(_parse_word(found[0])), text)
-        value = ast.literal_eval(listed if text[:1] in ('[', '(') else f'[{listed}]')
-        if isinstance(value, list) or text[:1] == '(':
-            return value
+    is_python = is_dict or text[:2] == '[{' or 'dict(' in text
+    if not (is_python or ',' in text or text[:1] in ('[', '(')):
+        return _parse_word(text)
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        if is_python:
+            raise
+        value = ast.literal_eval(WORD.sub(lambda found: found[1] or repr(_parse_word(found[0])), text))
+    if isinstance(value, tuple) and text[:1] != '(':
+        value = list(value)
+    if not isinstance(value, (list, tuple, dict)):
         raise ValueError(text)
-    return _parse_word(text)
+    return value
 
 
 def _parse_word(text: str) -> int | float | bool | str | None:
@@ -178,7 +179,8 @@ class ToolParser(argparse.ArgumentParser):
 
 def load_config(args: argparse.Namespace) -> Config:
     """Read a config, apply ``--cfg-options`` and the run options, check it, and join the other processes."""
-    from vt.engine.checks.config import check_config  # it imports PyTorch, which --help should not
+    from vt.engine.checks.config import check_config  # these import PyTorch, which --help should not
+    from vt.engine.prepare import read_config
     from vt.engine.processes.distributed import join_processes
 
     cfg = read_config(args.config, args.cfg_options)

@@ -16,9 +16,9 @@ from vt.analysis.attention.token_figure import draw_attention, draw_over_time, l
 from vt.analysis.figures import save_figure
 from vt.apis import get_model
 from vt.apis.model_zoo import require_weights
-from vt.engine.config_files import read_config
 from vt.engine.image_hooks import reads_bgr
 from vt.engine.launch import draw_weights, is_segmentation
+from vt.engine.prepare import read_config
 from vt.errors import UserError
 from vt.inference.inputs import Images
 from vt.inference.test_set import build_test_set, describe_image, spread_evenly, spread_over_classes

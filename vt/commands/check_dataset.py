@@ -16,10 +16,10 @@ from vt.data_checks.data_report import read_data
 from vt.data_checks.samples import Problem
 from vt.engine.checks.channels import TURNS, preprocessor_of
 from vt.engine.checks.config import check_config
-from vt.engine.config_files import read_config
 from vt.engine.config_parts import dicts_in
 from vt.engine.image_hooks import reads_bgr
 from vt.engine.imbalance import pixel_weights
+from vt.engine.prepare import read_config
 from vt.errors import UserError
 from vt.untrusted_text import printable
 

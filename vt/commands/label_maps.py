@@ -9,8 +9,8 @@ from mmengine.registry import DATASETS
 
 from vt.checkpoints.files import write_atomically
 from vt.engine.checks.config import check_config
-from vt.engine.config_files import read_config
 from vt.engine.launch import build_model
+from vt.engine.prepare import read_config
 from vt.errors import UserError
 from vt.models import TokenLabelClassifier
 

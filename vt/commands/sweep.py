@@ -13,8 +13,8 @@ from rich.console import Console
 
 from vt.apis.published import named_weights
 from vt.engine.checks.config import check_config
-from vt.engine.config_files import read_config
 from vt.engine.config_parts import digest_config, leaves
+from vt.engine.prepare import read_config
 from vt.engine.sweeps import SweepRun, claim, enter_sweep, last_change, plan, train_as_array, train_here
 from vt.errors import UserError
 

@@ -24,8 +24,8 @@ from vt.checkpoints.files import open_plain, read_json, temporary_folder, write_
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
-from .config_files import ROOT
 from .errors import in_one_line
+from .prepare import ROOT
 
 try:
     import submitit

@@ -11,7 +11,7 @@ from tool_runner import ROOT
 
 from vt._libraries import import_library
 from vt.engine.checks.config import check_config
-from vt.engine.config_files import read_config
+from vt.engine.prepare import read_config
 from vt.errors import UserError
 
 DIGITS = str(ROOT / 'configs/vt_resnet/vt-resnet18_digits.py')

@@ -249,7 +249,7 @@ def test_a_training_in_python_keeps_the_earlier_one(used):
     """Also without the tool."""
     code = """
 import sys
-from vt.engine.config_files import read_config
+from vt.engine.prepare import read_config
 from vt.engine.launch import build_runner
 options = {key: int(value) for key, value in (each.split('=') for each in sys.argv[2:])}
 build_runner(read_config(sys.argv[1], options | dict(work_dir='run'))).train()

@@ -11,8 +11,8 @@ from mmengine.model import BaseModel
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from vt.engine.config_files import read_config
 from vt.engine.launch import build_model
+from vt.engine.prepare import read_config
 from vt.errors import UserError
 from vt.models.token_side import prepare_for_onednn
 from vt.ops.token_products import token_library

@@ -93,7 +93,7 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
         UserError: a type does not exist, an argument is unknown, or a value is invalid; the message starts with the
             path of the setting.
     """
-    if 'model' not in cfg:
+    if not isinstance(cfg.get('model'), dict):
         raise UserError('the config has no model: set model=dict(type=...)')
     options = list(options)
     readable = [*accepted_arguments(Runner)[0], *OTHER_KEYS]

@@ -15,7 +15,7 @@ from torch.utils.data import BatchSampler
 
 from vt.checkpoints.files import REST
 from vt.checkpoints.newest import find_damage, find_newest_checkpoint
-from vt.engine.config_files import require_file
+from vt.engine.prepare import require_file
 from vt.engine.processes.distributed import any_process
 from vt.engine.processes.process_variables import number_in
 from vt.engine.schedules import epoch_length

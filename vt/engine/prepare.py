@@ -1,0 +1,240 @@
+"""Prepare a config for a run: read the file, then apply options, folds, defaults of loaders and the size of images."""
+
+import copy
+import os
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.config import Config, ConfigDict
+from mmengine.config.utils import MODULE2PACKAGE
+from mmengine.utils import import_modules_from_strings
+
+from vt._libraries import import_library
+from vt.checkpoints.files import REST
+from vt.errors import MissingFileError, UserError
+
+from .checks.config import accepted_arguments, find_types
+from .config_parts import leaves, model_of, steps_in
+
+DISTRIBUTION = 'visual-transformers'  # name for pip; vt on PyPI is another project
+# Folder of configs/, tools/ and model-index.yml. OpenMMLab's libraries look for them in .mim of the package; in the
+# repository these are links.
+PACKAGE = Path(__file__).parents[1]
+ROOT = (PACKAGE / '.mim/configs').resolve().parent
+LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
+NUM_FOLDS, FOLD_SEED = 5, 0  # defaults; samples are shuffled by a fixed seed, so that all runs have the same folds
+SIDES = ('scale', 'scales', 'size', 'crop_size', 'target_size')  # arguments of a step of a pipeline, in pixels
+
+
+def read_config(path: str, options: dict[str, Any] | None = None) -> Config:
+    """Read a config, apply options, and import the library of its default scope.
+
+    A config is a Python file: reading it runs it and all configs that it inherits.
+    Data sets with ``data_root=None`` get the config's ``data_root``; an option ``data_root`` also replaces the data
+    sets' ``data_root`` where it was the config's. Pipelines and model follow ``image_size``, see
+    :func:`enter_image_size`.
+
+    Args:
+        path: path of the config.
+        options: options of ``--cfg-options`` by their keys, such as ``model.backbone.depth``.
+
+    Raises:
+        MissingFileError: the file does not exist.
+        UserError: running the file fails (the message names file and line), or an option does not fit.
+    """
+    cfg = _run_file(path)
+    root = cfg.get('data_root')
+    apply_options(cfg, options or {})
+    enter_fold(cfg)
+    _complete_loaders(cfg, root)
+    import_library(cfg.get('default_scope', 'mmpretrain'))
+    enter_image_size(cfg)
+    return cfg
+
+
+def require_file(path: str, what: str) -> None:
+    """Raise ``MissingFileError`` if there is no such file or folder of shards; URLs are not checked."""
+    if '://' not in path and not (Path(path).is_file() or Path(path, REST).is_file()):
+        raise MissingFileError(f'there is no {what} {path}')
+
+
+def _run_file(path: str) -> Config:
+    require_file(path, 'config')
+    MODULE2PACKAGE.update(mmseg='mmseg', vt='vt')  # finds _base_ = 'vt::...' under any name of the distribution
+    try:
+        cfg = Config.fromfile(path)
+    except RecursionError as error:
+        raise UserError('the config inherits itself: correct _base_') from error
+    except FileNotFoundError as error:
+        raise UserError(f'{_place(error)}a file does not exist: correct _base_ of the config ({error})') from error
+    except Exception as error:
+        text = ' '.join(str(error.args[0] if error.args else error).split())
+        raise UserError(f'{_place(error)}{type(error).__name__}: {text}') from error
+    _remove_own_scope(list(cfg.values()))
+    return cfg
+
+
+def _place(error: Exception) -> str:
+    """Return file and line of the config, or of an inherited one, in which an error was raised."""
+    if isinstance(error, SyntaxError):
+        return f'line {error.lineno}: ' if error.lineno else ''
+    modules = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.name == '<module>']
+    return f'{os.path.relpath(modules[-1].filename)}, line {modules[-1].lineno}: ' if modules else ''
+
+
+def _remove_own_scope(value: Any) -> None:
+    """Remove ``_scope_='vt'``, which mmengine adds for ``_base_ = 'vt::...'``: names are of the default scope."""
+    if isinstance(value, dict) and value.get('_scope_') == 'vt':
+        del value['_scope_']
+    parts = value.values() if isinstance(value, dict) else value
+    for part in parts if isinstance(value, (dict, list, tuple)) else ():
+        _remove_own_scope(part)
+
+
+def apply_options(cfg: Config, options: dict[str, Any]) -> None:
+    """Set ``--cfg-options`` in a config in place, and import the packages that a new ``custom_imports`` names.
+
+    Dicts merge as in configs. The next index of a list appends a part: ``custom_hooks.1.type=EMAHook``.
+
+    Args:
+        cfg: the config.
+        options: values by their dotted keys, such as ``model.backbone.depth``.
+
+    Raises:
+        UserError: an option does not fit the config.
+        ImportError: a package cannot be imported.
+    """
+    for key, value in options.items():
+        name, *path = key.split('.')
+        try:
+            cfg[name] = _with_value(cfg.get(name), path, value)
+        except (IndexError, TypeError, ValueError) as error:
+            words = 'a list takes an index of it, or the next one to append a part by its type'
+            raise UserError(f'--cfg-options {key}={value}: the config has no such key ({error}); {words}') from error
+    if any(key.split('.')[0] == 'custom_imports' for key in options):
+        import_modules_from_strings(**cfg.custom_imports)
+
+
+def _with_value(place: Any, path: list[str], value: Any) -> Any:
+    """Return a copy of ``place``, a part of a config, with a value set at ``path``."""
+    if not path:
+        if not isinstance(value, dict) or place is None:
+            return value
+        merged = Config(dict(place=place))
+        merged.merge_from_dict(dict(place=value))
+        return merged.place
+    name, *rest = path
+    if place is None:
+        place = [] if name == '0' else {}
+    if isinstance(place, (list, tuple)):
+        is_part = rest == ['type'] or (not rest and isinstance(value, dict))
+        items = [*place, *([None] if is_part and name == str(len(place)) else [])]
+        items[int(name)] = _with_value(items[int(name)], rest, value)
+        return type(place)(items)
+    if not isinstance(place, dict):
+        raise TypeError(f'{name} would be in {place!r}')
+    copied = ConfigDict(place)
+    copied[name] = _with_value(copied.get(name), rest, value)
+    return copied
+
+
+def enter_fold(cfg: Config) -> None:
+    """Apply ``fold`` and ``num_folds`` of a config in place: hold out one fold of the training data for validation.
+
+    The folds are those of MMPretrain's ``KFoldDataset``, with the samples shuffled once. If the config tests on its
+    validation data, it tests on the fold as well; other test data are not changed.
+
+    Raises:
+        UserError: there is no such fold, ``num_folds`` without ``fold``, or the config already has other folds.
+    """
+    fold, number = cfg.get('fold'), cfg.get('num_folds', NUM_FOLDS)
+    if fold is None:
+        if 'num_folds' in cfg:
+            raise UserError(f'num_folds={number} has no effect without a fold: set fold')
+        return
+    if fold not in range(number):
+        raise UserError(f'fold={fold}: there are folds 0 to {number - 1} (num_folds={number})')
+    own = cfg.val_dataloader.dataset
+    if str(own.get('type')).endswith('KFoldDataset'):
+        if (own.fold, own.num_splits) != (fold, number):  # if equal, the config was written by a run
+            raise UserError(
+                f'fold={fold}: val_dataloader.dataset already is fold {own.fold} of {own.num_splits}: remove fold'
+            )
+        return
+    (data,), (shown,) = leaves(cfg.train_dataloader.dataset), leaves(own)  # one data set each
+    validation = copy.deepcopy(data) | {key: shown[key] for key in ('pipeline', 'test_mode') if key in shown}
+    options = dict(type='mmpretrain.KFoldDataset', fold=fold, num_splits=number, seed=FOLD_SEED)
+    is_tested = cfg.get('test_dataloader') == cfg.val_dataloader
+    inner = copy.deepcopy(data)
+    data.clear()
+    data.update(options, dataset=inner)  # in place: wrappers that repeat or balance the data stay around it
+    cfg.val_dataloader.dataset = dict(options, dataset=validation, test_mode=True)
+    if is_tested:
+        cfg.test_dataloader = copy.deepcopy(cfg.val_dataloader)
+
+
+def _complete_loaders(cfg: Config, root: str | None) -> None:
+    """Set the dataloader defaults of OpenMMLab's tools, and ``data_root`` of data sets without one or with ``root``."""
+    for loader in [cfg[name] for name in LOADERS if isinstance(cfg.get(name), dict)]:
+        loader.setdefault('pin_memory', torch.cuda.is_available())
+        loader.setdefault('persistent_workers', loader.get('num_workers') not in (0, None))
+        if cfg.get('default_scope', 'mmpretrain') == 'mmpretrain':
+            loader.setdefault('collate_fn', dict(type='default_collate'))
+        for dataset in leaves(loader.get('dataset')):
+            if dataset.get('data_root', '') in (None, root):
+                dataset['data_root'] = cfg.get('data_root', '')
+
+
+def enter_image_size(cfg: Config) -> None:
+    """Apply ``image_size`` of a config in place: the side in pixels of the images that the model gets in training.
+
+    All sizes in pipelines, of padding and of sliding windows are scaled by the same factor, so that the last size in
+    the training pipeline becomes ``image_size``: with 112, a crop of 224 from 256 becomes a crop of 112 from 128.
+    Backbones with an argument ``image_size``, or MMPretrain's ``img_size``, get it as well.
+
+    Raises:
+        UserError: no step sets the size of training images, or they are not square.
+    """
+    if 'image_size' not in cfg:
+        return
+    side, model = cfg.image_size, model_of(cfg)
+    steps = [step for name in LOADERS for step in _steps(cfg.get(name))]
+    settings = [*steps, *steps_in(cfg.get('tta_pipeline')), model.get('test_cfg')]
+    for preprocessor in (cfg.get('data_preprocessor') or {}, model.get('data_preprocessor') or {}):
+        settings += [preprocessor, preprocessor.get('test_cfg')]
+    trained = reversed([*_steps(cfg.get('train_dataloader'))] or steps)
+    before = next((step[key] for step in trained for key in SIDES if _is_size(step.get(key))), None)
+    if before is None or (not isinstance(before, int) and len({*before}) > 1):
+        raise UserError(
+            f'image_size={side}: training images are resized to {before}, not square; set sizes in the pipelines'
+        )
+    ratio = side / (before if isinstance(before, int) else before[0])
+    for part in {id(part): part for part in settings if part}.values():  # val and test may share one
+        for key in part.keys() & {*SIDES, 'stride', 'max_size'}:
+            part[key] = _scaled(part[key], ratio)
+    backbone, path = model.get('backbone'), 'model.backbone'
+    while isinstance(backbone, dict):
+        for built in find_types(str(backbone.get('type')), cfg.get('default_scope') or 'mmpretrain', path):
+            backbone.update(dict.fromkeys({'image_size', 'img_size'} & {*accepted_arguments(built)[0]}, side))
+        name = 'backbone' if backbone.get('backbone') else 'module'  # of vt.LoRAModel
+        backbone, path = backbone.get(name), f'{path}.{name}'
+
+
+def _steps(loader: Any) -> Iterator[dict]:
+    for dataset in leaves((loader or {}).get('dataset')):
+        yield from steps_in(dataset.get('pipeline'))
+
+
+def _is_size(value: Any) -> bool:
+    """Return whether a value is one or two sides in pixels, not a ratio or a factor."""
+    sides = value if isinstance(value, (list, tuple)) else [value]
+    return bool(sides) and all(type(each) is int and each > 1 for each in sides)
+
+
+def _scaled(value: Any, ratio: float) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_scaled(each, ratio) for each in value)
+    return round(value * ratio) if _is_size(value) else value
