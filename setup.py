@@ -67,7 +67,6 @@ setup(
         'openvino': ['openvino>=2025.3'],  # tools/export.py's OpenVINO, beside 'export'
         'explorer': read_requirements('explorer'),  # tools/explore.py's page
         'docs': read_requirements('docs'),  # the site of mkdocs.yml
-        'videos': ['av>=14'],  # PyAV as a decoder, beside OpenCV
         'sweeps': ['submitit>=1.5,<2'],  # tools/sweep.py
         'heat-maps': ['grad-cam>=1.5,<2'],  # tools/analysis/show_heat_maps.py, also in the explorer and reports
         'hub': ['huggingface_hub>=1,<3'],  # vt.apis.hub: save_pretrained, push_to_hub; hf:// weights

@@ -27,7 +27,6 @@ from vt.engine.errors import one_line_errors
 from vt.engine.launch import is_segmentation
 from vt.engine.prepare import read_config
 from vt.errors import UserError
-from vt.video.decoders import DECODERS
 
 from .timing import median_of_rounds
 
@@ -41,9 +40,9 @@ FRAMES, FPS, VIDEO_SIZE = 300, 30, (340, 256)
 
 
 def loading_config(path: str, decoder: str | None, workers: int, images: str | None, load_only: bool = False) -> Config:
-    """A config whose training images or videos come from a decoder, a number of workers, and a folder of files.
+    """A config whose training data come from a decoder of images, a number of workers, and a folder of files.
 
-    None as decoder, mmcv's ``imdecode_backend`` or that of videos, or as folder keeps the config's own; with
+    None as decoder, mmcv's ``imdecode_backend``, or as folder keeps the config's own; with
     ``load_only`` its pipeline is what reads files and what packs them.
 
     Raises:
@@ -58,16 +57,14 @@ def loading_config(path: str, decoder: str | None, workers: int, images: str | N
     if load_only:
         loader.dataset.pipeline = [step for step in loader.dataset.pipeline if re.search('Load|Pack', step['type'])]
     if decoder is not None:
-        needed, key = ('LoadClips', 'decoder') if decoder in DECODERS else ('LoadImageFromFile', 'imdecode_backend')
-        steps = [step for step in loader.dataset.pipeline if step['type'].endswith(needed)]
+        steps = [step for step in loader.dataset.pipeline if step['type'].endswith('LoadImageFromFile')]
         if not steps:
-            raise UserError(f'--decoders {decoder}: the pipeline of {path} has no {needed}')
-        steps[0][key] = decoder
-        if key == 'imdecode_backend':
-            try:
-                mmcv.use_backend(decoder)  # mmcv makes turbojpeg's decoder only here
-            except (ImportError, RuntimeError) as error:  # of the package, of its library
-                raise UserError(f'--decoders {decoder} needs PyTurboJPEG and libjpeg-turbo: {error}') from error
+            raise UserError(f'--decoders {decoder}: the pipeline of {path} has no LoadImageFromFile')
+        steps[0]['imdecode_backend'] = decoder
+        try:
+            mmcv.use_backend(decoder)  # mmcv makes turbojpeg's decoder only here
+        except (ImportError, RuntimeError) as error:  # of the package, of its library
+            raise UserError(f'--decoders {decoder} needs PyTurboJPEG and libjpeg-turbo: {error}') from error
     return cfg
 
 
@@ -100,8 +97,8 @@ def describe_loader(path: str, cfg: Config) -> dict[str, str | int]:
     """What tells this loader from the others."""
     loader = cfg.train_dataloader
     steps = [step for step in loader.dataset.get('pipeline', []) if 'Load' in step['type']]
-    key, usual = ('decoder', 'opencv') if gives_clips(cfg) else ('imdecode_backend', 'cv2')
-    decoder = steps[0].get(key, usual) if steps else 'none'
+    usual = 'opencv' if gives_clips(cfg) else 'cv2'
+    decoder = steps[0].get('imdecode_backend', usual) if steps else 'none'
     crops = [step for step in steps_in(loader.dataset.get('pipeline')) if step.get('type') == 'RandomResizedCrop']
     crop = crops[0].get('backend', 'cv2') if crops else 'none'
     row = dict(config=Path(path).stem, decoder=decoder, crop=crop, workers=loader.num_workers)
@@ -245,8 +242,8 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--decoders',
         nargs='+',
-        choices=['cv2', 'pillow', 'turbojpeg', 'opencv', 'pyav'],
-        help="decoders of images: the first three; of videos: the others (default: the config's)",
+        choices=['cv2', 'pillow', 'turbojpeg'],
+        help="decoders of images (default: the config's)",
     )
     parser.add_argument('--max-batch-size', type=int, help='load larger batches in this size')
     parser.add_argument('--load-only', action='store_true', help='only read files, without transforms')

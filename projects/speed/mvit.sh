@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Measure multiscale vision transformers beside the same of torchvision, timm and MMPretrain, and beside ViT, a run each,
-# then how fast clips are decoded: mvit.sh [arguments of projects.speed.compare ...]. About 20 minutes on two cores.
-# Both decoders are needed: pip install av. A file that is there is left alone; delete it to measure it anew. Then:
+# Measure multiscale vision transformers beside the same of torchvision, timm and MMPretrain, and beside ViT, a run each:
+# mvit.sh [arguments of projects.speed.compare ...]. A file that is there is left alone; delete it to measure it anew. Then:
 # python -m projects.speed.report
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -24,14 +23,3 @@ measure video-v2 16x224x224 1 configs/mvitv2/mvitv2-small-16x4_k400.py torchvisi
 measure video-vit 16x224x224 1 configs/mvit/mvit-base-16x4_k400.py configs/mvit/vit-base-16x4_k400.py
 measure image-v2 224 8 configs/mvitv2/mvitv2-tiny_16xb64-300e_in1k.py mmpretrain:mvitv2-tiny_3rdparty_in1k timm:mvitv2_tiny
 measure image-vit 224 8 configs/mvit/mvit-base16_in1k.py configs/vit/vit-base_16xb64-300e_in1k.py
-
-load() { # load NAME [ARGUMENT ...]: clips of synthetic videos, batches of 8
-    local out="projects/speed/measured/video_$1_cpu.json"
-    [ -e "$out" ] && { echo "$out is there"; return; }
-    echo "$out"
-    "$python" -m projects.speed.data_loading configs/mvit/mvit-base-16x4_k400.py --synthetic 16 --workers 1 2 \
-        --decoders opencv pyav --batches 8 --rounds 3 --out "$out" "${@:2}"
-}
-
-load decoding --load-only
-load training

@@ -1,9 +1,8 @@
-"""The tables beside the page on performance: other libraries, decoders, exported models and kernels."""
+"""The tables beside the page on performance: other libraries, exported models and kernels."""
 
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from docs.reports.components import read_survey_models
 from docs.reports.markdown import Rows, cells, table
@@ -14,7 +13,6 @@ from .speeds import by_kind, first_beside_others, read_speeds
 
 LIBRARIES = dict(blas='BLAS', onednn='oneDNN')
 SURVEY = MEASURED / 'survey'  # as survey.sh measures them, NAME_cpu.json
-DECODERS = ('decoding', 'training')  # video_NAME_cpu.json, as mvit.sh writes them
 MVIT = {
     'model': '{inference[first_model]}',
     'compared with': '{inference[model]}',
@@ -105,17 +103,6 @@ def describe_mvit(folder: Path) -> Rows:
     return cells(by_kind(first_beside_others(speeds), 'path', 'model'), MVIT)
 
 
-def describe_decoders(folder: Path) -> pd.DataFrame:
-    """A row a decoder: clips a second, the loading alone and with what a training does to them."""
-    paths = {name: folder / f'video_{name}_cpu.json' for name in DECODERS}
-    results = {name: read_json(path, 'measure it again', keys=['results'])['results'] for name, path in paths.items()}
-    found = pd.concat(map(pd.DataFrame, results.values()), keys=results, names=['what']).reset_index('what')
-    workers = found['workers'].map(lambda number: '1 worker' if number == 1 else f'{number} workers')
-    found['column'] = found['what'] + ', ' + workers
-    pivot = found.pivot_table('clips_per_second', 'decoder', 'column', sort=False)
-    return pivot.map('{:.3g}'.format).rename_axis(columns=None).reset_index()
-
-
 def show_exports() -> str:
     """The table of exported models, of what ``tools/export.py --out`` wrote."""
     rows, origins = [], set()
@@ -152,7 +139,6 @@ PLACES = {
     'survey linear layers': describe_linear_layers,
     'survey bfloat16': describe_bfloat16,
     'mvit speed': lambda: table(describe_mvit(MEASURED / 'mvit')),
-    'decoders': lambda: table(describe_decoders(MEASURED)),
     'exported models': show_exports,
     'kernels': show_kernels,
 }

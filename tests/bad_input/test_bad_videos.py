@@ -64,12 +64,7 @@ def test_a_label_outside_the_classes_is_named(folder, kept):
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        ([f'{STEP}.decoder=ffmpeg'], "decoder='ffmpeg' is none of opencv, pyav"),
         ([f'{STEP}.clip_lenght=4'], 'clip_lenght'),
-        (
-            [f'{STEP}.short_videos=refuse', f'{STEP}.frame_stride=9'],
-            'data/videos/cat/0.avi cannot be read: has 20 frames, but a clip spans 28',
-        ),
         (['train_dataloader.dataset.data_prefix=empty'], 'data/empty has no videos: no file ends in .3gp'),
         (['model.head.num_classes=3', 'data_preprocessor.num_classes=3'], 'the VideoDataset data set has 2 classes'),
     ],

@@ -23,20 +23,16 @@ def changing(path, sizes):
     return path
 
 
-@pytest.mark.parametrize('decoder', ['opencv', 'pyav'])
 @pytest.mark.parametrize('size', [(8200, 8000), (16, 4000)])
-def test_large_frames_are_refused(size, decoder, tmp_path):
-    if decoder == 'pyav':
-        pytest.importorskip('av')
+def test_large_frames_are_refused(size, tmp_path):
     path = write(tmp_path / 'a.avi', [np.zeros((*size, 3), np.uint8)] * 2, 'FFV1', size=size)
     with pytest.raises(FileError, match='a frame has'):
-        LoadClips(clip_length=2, num_clips=1, decoder=decoder)(dict(img_path=str(path)))
+        LoadClips(clip_length=2, num_clips=1)(dict(img_path=str(path)))
 
 
-@pytest.mark.parametrize('decoder', ['opencv', 'pyav'])
-def test_frames_that_change_their_size_are_read_at_that_of_the_first_one(decoder, tmp_path):
+def test_frames_that_change_their_size_are_read_at_that_of_the_first_one(tmp_path):
     path = changing(tmp_path / 'a.avi', [(48, 64)] * 4 + [(96, 160)] * 4 + [(16, 2000)])
-    frames = open_video(str(path), decoder).read(range(9))
+    frames = open_video(str(path)).read(range(9))
     assert [frame.shape for frame in frames] == [(48, 64, 3)] * 9
     assert frames[7].mean() == pytest.approx(140, abs=3)
 

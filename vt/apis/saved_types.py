@@ -10,7 +10,6 @@ LEFT_OUT['transform'] = (
     *LEFT_OUT['model'],
     'algorithm_keys',
     'backend_args',
-    'decoder',
     'file_client_args',
     'meta_keys',
 )
@@ -102,7 +101,6 @@ STRINGS = dict(
     psa_type='bi-direction collect distribute',
     reduction='none mean sum',
     resize=RESIZINGS,
-    short_videos='repeat refuse',
     skip='normalised raw none',
     stdc_type='STDCNet1 STDCNet2',
     style='pytorch caffe',

@@ -96,7 +96,7 @@ def _draw(source: Source, info: dict[str, Any], bgr: bool) -> str:
     """Draw a sample as a thumbnail: the first frame of a video; an image with the colours of its mask."""
     reader = source.reader
     if reader.load_clips:
-        image, bgr = open_video(info['img_path'], reader.load_clips.decoder).read([0])[0], True
+        image, bgr = open_video(info['img_path']).read([0])[0], True
     elif reader.load_image:
         image, bgr = _load(reader.load_image, info)['img'], True
     else:

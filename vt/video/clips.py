@@ -12,9 +12,7 @@ from vt.errors import FileError, UserError
 from vt.image_bounds import check_frames
 from vt.registry import TRANSFORMS
 
-from .decoders import open_video, require_decoder
-
-SHORT = ('repeat', 'refuse')
+from .decoders import open_video
 
 
 @TRANSFORMS.register_module()
@@ -23,7 +21,8 @@ class LoadClips(BaseTransform):
 
     A clip has ``clip_length`` frames, ``frame_stride`` frames apart; it spans
     ``(clip_length - 1) * frame_stride + 1`` frames. Of several clips, the first starts with the video and
-    the last ends with it; a single clip for testing is central.
+    the last ends with it; a single clip for testing is central. A video that is shorter than a clip repeats its last
+    frame.
 
     Requires ``img_path``; sets ``frames``, a list of the frames of all clips, ``num_views``, ``img_shape`` and
     ``ori_shape``.
@@ -32,30 +31,16 @@ class LoadClips(BaseTransform):
         clip_length: T.
         frame_stride: step between frames of a clip, in frames of the file.
         num_clips: number of evenly spread clips, for testing; None for one at a random position, for training.
-        decoder: ``'opencv'`` or ``'pyav'``.
-        short_videos: what to do if a video is shorter than a clip: ``'repeat'`` its last frame, or ``'refuse'`` it with
-            an error.
 
     Raises:
-        UserError: a number is not positive, ``decoder`` is not installed, ``short_videos`` has another value.
+        UserError: a number is not positive.
     """
 
-    def __init__(
-        self,
-        clip_length: int,
-        frame_stride: int = 1,
-        num_clips: int | None = None,
-        decoder: str = 'opencv',
-        short_videos: str = 'repeat',
-    ) -> None:
+    def __init__(self, clip_length: int, frame_stride: int = 1, num_clips: int | None = None) -> None:
         for name, value in (('clip_length', clip_length), ('frame_stride', frame_stride), ('num_clips', num_clips)):
             if value is not None and (type(value) is not int or value < 1):
                 raise UserError(f'LoadClips: {name}={value!r} must be a whole number of at least 1')
-        if short_videos not in SHORT:
-            raise UserError(f"LoadClips: short_videos='{short_videos}' is none of {', '.join(SHORT)}")
-        require_decoder(decoder)
         self.clip_length, self.frame_stride, self.num_clips = clip_length, frame_stride, num_clips
-        self.decoder, self.short_videos = decoder, short_videos
 
     @property
     def span(self) -> int:
@@ -64,8 +49,7 @@ class LoadClips(BaseTransform):
 
     def transform(self, results: dict) -> dict:
         """Read the clips; raises a FileError, without the file's name, if the video can't be read."""
-        video = open_video(results['img_path'], self.decoder)
-        self.check_length(video.num_frames)
+        video = open_video(results['img_path'])
         starts = self.choose_starts(video.num_frames)
         offsets = np.arange(self.clip_length) * self.frame_stride
         indices = np.minimum(np.add.outer(starts, offsets), video.num_frames - 1)  # clips, T
@@ -73,11 +57,6 @@ class LoadClips(BaseTransform):
         frames = video.read(indices.ravel().tolist())
         shape = frames[0].shape[:2]
         return results | dict(frames=frames, num_views=len(starts), img_shape=shape, ori_shape=shape)
-
-    def check_length(self, num_frames: int) -> None:
-        """Raise a FileError if a video is shorter than a clip and ``short_videos`` is ``'refuse'``."""
-        if self.short_videos == 'refuse' and num_frames < self.span:
-            raise FileError(f"has {num_frames} frames, but a clip spans {self.span}: set short_videos='repeat'")
 
     def choose_starts(self, num_frames: int) -> np.ndarray:
         """Return the index of the first frame of each clip, ``(clips,)``."""

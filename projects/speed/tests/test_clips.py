@@ -37,7 +37,7 @@ def test_a_model_steps_on_clips():
 
 
 def test_loading_of_synthetic_videos_is_timed(tmp_path):
-    arguments = ['--synthetic', '2', '--decoders', 'opencv', '--workers', '0', '--batches', '1', '--rounds', '1']
+    arguments = ['--synthetic', '2', '--workers', '0', '--batches', '1', '--rounds', '1']
     result = call('data_loading', CONFIG, *arguments, '--out', 'data.json', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     record = json.loads((tmp_path / 'data.json').read_text())
@@ -49,7 +49,7 @@ def test_loading_of_synthetic_videos_is_timed(tmp_path):
 
 
 def test_loading_alone_leaves_the_transforms_out():
-    whole, alone = (loading_config(str(CONFIG), 'opencv', 0, None, load_only) for load_only in (False, True))
+    whole, alone = (loading_config(str(CONFIG), None, 0, None, load_only) for load_only in (False, True))
     kept = [step['type'] for step in alone.train_dataloader.dataset.pipeline]
     assert kept == ['vt.LoadClips', 'vt.PackClips']
     assert len(whole.train_dataloader.dataset.pipeline) > len(kept)

@@ -6,7 +6,7 @@ from dataclasses import fields
 from docs.reports.pages import MARK, fill_places, find_place
 from projects.speed import report, tables
 from projects.speed.settings import BenchmarkRecord, Measurement
-from projects.speed.tables import describe_decoders, describe_mvit, describe_speeds
+from projects.speed.tables import describe_mvit, describe_speeds
 
 
 def test_speeds_are_beside_those_of_the_first_model(tmp_path):
@@ -22,26 +22,6 @@ def test_speeds_are_beside_those_of_the_first_model(tmp_path):
     assert [*first.values()] == ['ours', 'theirs', '2 of 16x224x224', '4', '1.50x', '0.50x', '1', '1.50x', '0.50x']
     columns = ('compared with', 'faster, inference', 'relative memory, training')
     assert [second[column] for column in columns] == ['vit', '0.50x', '2.00x']
-
-
-def test_decoders_are_beside_each_other(tmp_path):
-    for column, factor in dict(decoding=1, training=0.5).items():
-        results = [
-            dict(decoder=decoder, workers=workers, clips_per_second=factor * workers * rate)
-            for decoder, rate in dict(opencv=20, pyav=30).items()
-            for workers in (1, 2)
-        ]
-        (tmp_path / f'video_{column}_cpu.json').write_text(json.dumps(dict(results=results)))
-    first, second = describe_decoders(tmp_path).to_dict('records')
-    assert [*first] == [
-        'decoder',
-        'decoding, 1 worker',
-        'decoding, 2 workers',
-        'training, 1 worker',
-        'training, 2 workers',
-    ]
-    assert [*first.values()] == ['opencv', '20', '40', '10', '20']
-    assert [*second.values()] == ['pyav', '30', '60', '15', '30']
 
 
 def test_speeds_are_ratios_to_the_public_twins(tmp_path):
