@@ -24,12 +24,8 @@ def parse_args() -> argparse.Namespace:
         '--show', type=Path, metavar='FILE', help='print the header of a published checkpoint, and exit'
     )
     formats = parser.add_argument_group('other formats')
-    formats.add_argument(
-        '--format',
-        choices=('timm', 'torchvision', 'huggingface'),
-        help="write weights for this library's own model; for huggingface OUT is a folder (default: VT's format)",
-    )
-    formats.add_argument('--model', metavar='NAME', help='with --format: name of the model in that library')
+    formats.add_argument('--format', choices=('timm',), help="write weights for timm's own model (default: VT's format)")
+    formats.add_argument('--model', metavar='NAME', help='with --format: name of the model in timm')
     parser.add_common_options(config=False)
     return parser.parse_args()
 
@@ -48,16 +44,16 @@ def main() -> None:
         if bool(args.show) == bool(args.out) or (args.show and args.checkpoint):
             raise UserError('give CHECKPOINT and OUT, or --show FILE')
         if args.format and not (args.config and args.model and args.out):
-            raise UserError('--format needs CHECKPOINT, OUT, --config and --model, the name in that library')
+            raise UserError('--format needs CHECKPOINT, OUT, --config and --model, the name in timm')
         if (args.model and not args.format) or (args.metrics and args.format):
             raise UserError('--model is for --format, and --metrics is for files of VT: leave it out')
         with weights_only(unless=args.trust_checkpoint):
             if args.show:
                 show(args.show)
             elif args.format:
-                from vt.apis.library_formats import publish_as
+                from vt.apis.timm_format import publish_for_timm
 
-                path = publish_as(args.format, args.model, str(args.config), args.checkpoint, args.out)
+                path = publish_for_timm(args.model, str(args.config), args.checkpoint, args.out)
                 print(f'written to {path}')
             else:
                 config = read_config(str(args.config)).pretty_text if args.config else None

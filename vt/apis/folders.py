@@ -68,7 +68,7 @@ def save_folder(model: BaseModel, folder: Path, cfg: Config | None = None) -> No
     description = dict(library=DISTRIBUTION, format=FORMAT, versions=versions, **describe(cfg), **meta)
     text = json.dumps(_as_json(description), indent=2, allow_nan=False)
     classes = dict(classes=json.dumps(meta['classes'])) if 'classes' in meta else {}
-    write_atomically(folder / WEIGHTS, as_safetensors(model.state_dict(), classes | dict(format='pt') | versions))
+    write_atomically(folder / WEIGHTS, as_safetensors(model.state_dict(), classes | versions))
     write_atomically(folder / CONFIG, f'{text}\n')
 
 

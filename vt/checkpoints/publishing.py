@@ -39,8 +39,6 @@ def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Pat
     Raises:
         UserError: a file cannot be read or written, or has other content.
     """
-    if out.suffix != SUFFIX:
-        raise UserError(f'{out}: the name of a published checkpoint must end with {SUFFIX}')
     held = Checkpoint(str(checkpoint), read_sharded(checkpoint, part='state_dict'))
     with interpreting(checkpoint):
         known = dict(classes=held.dataset_meta.get('classes'), epoch=held.meta.get('epoch'), iter=held.meta.get('iter'))
@@ -49,8 +47,19 @@ def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Pat
         texts = {name: json.dumps(value) for name, value in known.items() if value is not None}
         if text := config or held.config:
             texts['config'] = OF_THE_RUN.sub('', text)
-    texts |= dict(format='pt', vt=vt.__version__, torch=torch.__version__, mmengine=mmengine.__version__)
-    content = as_safetensors(held.state(), texts)
+    versions = dict(vt=vt.__version__, torch=torch.__version__, mmengine=mmengine.__version__)
+    return write_published(out, held.state(), texts | versions)
+
+
+def write_published(out: Path, state: dict[str, Tensor], texts: dict[str, str]) -> Path:
+    """Write a safetensors file; the first eight digits of the content's SHA-256 are added to its name.
+
+    Raises:
+        UserError: the name has another suffix, or the file cannot be written.
+    """
+    if out.suffix != SUFFIX:
+        raise UserError(f'{out}: the name of a published checkpoint must end with {SUFFIX}')
+    content = as_safetensors(state, texts)
     path = out.with_name(f'{out.stem}-{content_digits(content)}{SUFFIX}')
     write_atomically(path, content)
     return path
@@ -61,7 +70,7 @@ def as_safetensors(state: dict[str, Tensor], texts: dict[str, str]) -> bytes:
 
     Tensors that share memory, which the format does not support, are copied.
     """
-    content = save({name: tensor.detach().contiguous().clone() for name, tensor in state.items()}, texts)
+    content = save({name: tensor.detach().contiguous().clone() for name, tensor in state.items()}, dict(format='pt') | texts)
     size = int.from_bytes(content[:8], 'little')
     header = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True, separators=(',', ':')).encode()
     header += b' ' * (-len(header) % 8)  # tensors start at a multiple of eight
