@@ -16,14 +16,15 @@ import pytest
 import torch
 from apis.small_models import SMALL, make
 from forked_tools import run_forked
-from mmengine.registry import MODELS as ROOT
+from mmpretrain.models import GlobalAveragePooling
 from tool_runner import assert_one_line
-from torch import nn
 
 from vt import apis
 from vt.apis.folders import describe, save_folder
+from vt.apis.saved_types import TYPES
 from vt.engine.prepare import read_config
 from vt.errors import UserError
+from vt.registry import MODELS
 
 HERE = Path(__file__).parent
 MINUTES = float(os.environ.get('VT_FUZZ_MINUTES', 0))
@@ -138,37 +139,17 @@ def test_types_are_no_names_of_modules(saved, tmp_path):
     assert not (tmp_path / 'ran.txt').exists()
 
 
-class OwnNeck(nn.Module):
-    """A part of a user: a text of its own, and numbers."""
-
-    def __init__(self, scale: float, mode: str = 'plain', **more):
-        super().__init__()
-        self.scale = scale
-
-    def forward(self, features):
-        return tuple(self.scale * each.mean((2, 3)) for each in features)
-
-
-def test_a_users_own_part_is_saved_and_must_be_registered_to_be_read(saved, tmp_path):
+def test_a_users_own_part_is_saved_and_read_once_it_is_listed(tmp_path, monkeypatch):
+    monkeypatch.setitem(MODELS.module_dict, 'OwnNeck', GlobalAveragePooling)
     cfg = read_config(str(apis.find_config('resnet18-half_digits')))
-    cfg.model.neck = dict(type='OwnNeck', scale=0.5, mode='other')
-    with pytest.raises(UserError, match="there is no type 'OwnNeck'"):
-        apis.get_model(cfg)
-    ROOT.register_module('OwnNeck', module=OwnNeck)
-    try:
-        model = apis.get_model(cfg)
-        save_folder(model, tmp_path / 'own')
-        images = torch.rand(2, 3, 32, 32)
-        assert torch.equal(apis.get_model(tmp_path / 'own')(images), model(images))
-        cfg.model.neck.mode = 'a/path'
-        with pytest.raises(UserError, match=r"model\.neck\.mode='a/path' is not allowed in a saved model"):
-            describe(cfg)
-    finally:
-        ROOT.module_dict.pop('OwnNeck')
-    with pytest.raises(
-        UserError, match="type='OwnNeck' is none of the types of saved models: if the part is yours, import its"
-    ):
-        apis.get_model(tmp_path / 'own')
+    cfg.model.neck = dict(type='vt.OwnNeck', dim=2)
+    with pytest.raises(UserError, match=r"model\.neck\.type='vt\.OwnNeck' is none of the types of saved models"):
+        describe(cfg)
+    monkeypatch.setitem(TYPES, 'vt', f'{TYPES["vt"]} OwnNeck')
+    model = apis.get_model(cfg)
+    save_folder(model, tmp_path)
+    images = torch.rand(2, 3, 32, 32)
+    assert torch.equal(apis.get_model(tmp_path)(images), model(images))
 
 
 def test_a_distilled_model_is_saved_without_its_teacher():

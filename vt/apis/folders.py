@@ -1,8 +1,8 @@
 """Models saved in folders: weights as safetensors, the config as JSON. Reading a folder runs no code.
 
 ``config.json`` contains the model and the test pipeline, as registered parts with plain arguments, and the class names.
-A folder is untrusted: a type must be one of :data:`vt.apis.saved_types.TYPES` or a registered part of the user, a
-string one of those that its argument takes, and arguments must fit the signature of the type.
+A folder is untrusted: a type must be one of :data:`vt.apis.saved_types.TYPES`, a string one of those that its argument
+takes, and arguments must fit the signature of the type.
 """
 
 import inspect
@@ -35,7 +35,6 @@ CONFIG, WEIGHTS = 'config.json', 'model.safetensors'
 FORMAT = 3
 KEYS = ('library', 'format', 'scope', 'model', 'pipeline')
 OPTIONAL = ('versions', 'shape', 'classes', 'palette')
-LIBRARIES = ('vt', 'mmcv', 'mmengine', 'mmpretrain', 'mmseg', 'timm', 'torch', 'torchvision', 'transformers')
 TAUGHT = ('vt.DistilledClassifier', 'vt.TokenLabelClassifier')  # saved as an ImageClassifier, with equal predictions
 BESIDE = ('type', '_scope_', 'requires_grad')  # keys that builders remove before they call a type
 TUPLE = 'tuple'  # JSON has no tuples, and the libraries distinguish them from lists
@@ -88,7 +87,7 @@ def describe(cfg: Config) -> dict[str, Any]:
     model = cfg.model.to_dict()
     if 'data_preprocessor' in cfg:
         model.setdefault('data_preprocessor', cfg.data_preprocessor.to_dict())  # as mmengine's runner does
-    described = dict(scope=scope, model=_without_training(model, scope, MODELS), pipeline=plain_steps(cfg))
+    described = dict(scope=scope, model=_without_training(model, scope), pipeline=plain_steps(cfg))
     if not any('Load' in str(step['type']) for step in described['pipeline']):
         described['shape'] = [*input_shape(cfg)]
     check_parts(described['model'], 'model', scope, MODELS)
@@ -98,17 +97,16 @@ def describe(cfg: Config) -> dict[str, Any]:
 
 def plain_steps(cfg: Config) -> list[dict]:
     """Return the steps of the test pipeline, without labels, names of labels and settings of this machine."""
-    steps = _without_training(pipeline_of(cfg), cfg.get('default_scope') or 'mmpretrain', TRANSFORMS)
+    steps = _without_training(pipeline_of(cfg), cfg.get('default_scope') or 'mmpretrain')
     return [step for step in steps if 'LoadAnnotations' not in str(step['type'])]
 
 
-def _without_training(value: Any, scope: str, registry: Registry) -> Any:
+def _without_training(value: Any, scope: str) -> Any:
     if isinstance(value, (list, tuple)):
-        return type(value)(_without_training(item, scope, registry) for item in value)
+        return type(value)(_without_training(item, scope) for item in value)
     if not isinstance(value, dict):
         return value
-    left_out = LEFT_OUT[registry.name]
-    kept = {key: _without_training(item, scope, registry) for key, item in value.items() if key not in left_out}
+    kept = {key: _without_training(item, scope) for key, item in value.items() if key not in LEFT_OUT}
     if value.get('type') not in TAUGHT:
         return kept
     arguments, _ = accepted_arguments(find_part('ImageClassifier', scope))
@@ -165,9 +163,7 @@ def read_folder(folder: str | PathLike) -> Config:
     return cfg
 
 
-def check_parts(
-    value: Any, where: str, scope: str, registry: Registry, argument: str = '', is_own: bool = False
-) -> None:
+def check_parts(value: Any, where: str, scope: str, registry: Registry, argument: str = '') -> None:
     """Raise a UserError with the key of a value that a folder may not contain, before anything is built.
 
     Args:
@@ -176,7 +172,6 @@ def check_parts(
         scope: library of types without a prefix.
         registry: root registry of the types.
         argument: name of the argument.
-        is_own: whether it is of a user's own part.
     """
     if isinstance(value, dict):
         scope = value.get('_scope_', scope)  # mmengine enters it where a config inherits one of another package
@@ -185,24 +180,22 @@ def check_parts(
         kind = find_part(value['type'], scope, registry) if 'type' in value else None
         if 'type' in value and kind is None:
             reason = f'{where}.type={printable(repr(value["type"]), 80)} is none of the types of saved models'
-            advice = 'models with other parts are shared as a checkpoint (tools/publish.py) and a config'
-            raise UserError(f'{reason}: if the part is yours, import its package first; {advice}')
+            raise UserError(f'{reason}; others are shared as a checkpoint (tools/publish.py) and a config')
         if kind:
-            is_own = _is_own(kind)
             arguments, takes_any = accepted_arguments(kind)
             if unknown := [key for key in value if not (takes_any or key in arguments or key in BESIDE)]:
                 raise UserError(f'{where}: a saved {kind.__name__} has no argument {printable(repr(unknown[0]), 80)}')
         for key in [key for key in value if key not in ('type', '_scope_')]:
-            if not (isinstance(key, str) and WORD.fullmatch(key)) or key in LEFT_OUT[registry.name]:
+            if not (isinstance(key, str) and WORD.fullmatch(key)) or key in LEFT_OUT:
                 raise UserError(f'{where} has the key {printable(repr(key), 80)}, which is not allowed: leave it out')
-            check_parts(value[key], f'{where}.{key}', scope, registry, key, is_own)
+            check_parts(value[key], f'{where}.{key}', scope, registry, key)
         if kind:
             check_values(kind, value, where)
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
-            check_parts(item, f'{where}.{index}', scope, registry, argument, is_own)
+            check_parts(item, f'{where}.{index}', scope, registry, argument)
     elif isinstance(value, str):
-        takes_any = (is_own or argument in NAMES) and WORD.fullmatch(value)
+        takes_any = argument in NAMES and WORD.fullmatch(value)
         if not (takes_any or value in STRINGS.get(argument, '').split()):
             raise UserError(f'{where}={printable(repr(value), 80)} is not allowed in a saved model')
     elif not (value is None or (isinstance(value, (int, float)) and -LARGEST <= value <= LARGEST)):
@@ -210,25 +203,20 @@ def check_parts(
 
 
 def find_part(name: Any, scope: str, registry: Registry = MODELS) -> type | None:
-    """Return the class of a name, of the list or of the user; or None. Names are never used for imports."""
+    """Return the class of a name of the list, or None. Names are never used for imports."""
     if not isinstance(name, str):
         return None
     prefix, _, rest = name.rpartition('.')
     for place in (scope, 'mmengine') if prefix in ('', scope) else (prefix,):
-        if place not in TYPES:
-            return None
-        if place in SCOPES:
-            import_library(place)
-        if place == 'vt':
-            import_every_part(scope)
-        found = (registry.children.get(place) or registry).module_dict.get(rest)
-        if inspect.isclass(found):
-            return found if _is_own(found) or rest in TYPES[place].split() else None
+        if rest in TYPES.get(place, '').split():
+            if place in SCOPES:
+                import_library(place)
+            if place == 'vt':
+                import_every_part(scope)
+            found = (registry.children.get(place) or registry).module_dict.get(rest)
+            if inspect.isclass(found):
+                return found
     return None
-
-
-def _is_own(kind: type) -> bool:
-    return kind.__module__.partition('.')[0] not in LIBRARIES
 
 
 def require(folder: str | PathLike, name: str) -> Path:

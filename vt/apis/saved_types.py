@@ -3,15 +3,10 @@
 import re
 
 SCOPES = ('mmpretrain', 'mmseg')
-# Arguments that are not saved, by the name of the registry: initial weights and augmentations; of transforms also
-# settings of the machine, and names of labels.
-LEFT_OUT = dict(model=('init_cfg', 'layer_inits', 'pretrained', 'train_cfg', 'batch_augments', 'sampler'))
-LEFT_OUT['transform'] = (
-    *LEFT_OUT['model'],
-    'algorithm_keys',
-    'backend_args',
-    'file_client_args',
-    'meta_keys',
+# Arguments that are not saved: initial weights, augmentations, names of labels, settings of the machine.
+LEFT_OUT = (
+    *('init_cfg', 'layer_inits', 'pretrained', 'train_cfg', 'batch_augments', 'sampler'),
+    *('algorithm_keys', 'backend_args', 'file_client_args', 'meta_keys'),
 )
 # Names of types by scope, of models and transforms. No wrapper of another library is among them: timm and transformers
 # fetch, and open the files that their arguments name.
