@@ -24,7 +24,7 @@ def parse_args() -> argparse.Namespace:
         '--show', type=Path, metavar='FILE', help='print the header of a published checkpoint, and exit'
     )
     formats = parser.add_argument_group('other formats')
-    formats.add_argument('--format', choices=('timm',), help="write weights for timm's own model (default: VT's format)")
+    formats.add_argument('--format', choices=('timm',), help="write weights for timm's own model")
     formats.add_argument('--model', metavar='NAME', help='with --format: name of the model in timm')
     parser.add_common_options(config=False)
     return parser.parse_args()

@@ -10,13 +10,7 @@ class UserError(ValueError):
 
 
 class DamagedError(UserError):
-    """File of others whose data cannot be interpreted; the cause is the original error.
-
-    Attributes:
-        reason: message without the name of the file.
-    """
-
-    reason = ''
+    """File of others whose data cannot be interpreted; the cause is the original error."""
 
 
 class FileError(UserError, OSError):

@@ -43,7 +43,7 @@ from mmengine.runner.checkpoint import CheckpointLoader
 
 def state():
     own = [checkpoint.load_from_local, checkpoint.load_from_http, checkpoint._safe_torch_load]
-    own += [checkpoint.get_torch_safe_globals, WEIGHT_INITIALIZERS.get('Pretrained')]
+    own += [checkpoint.get_torch_safe_globals, WEIGHT_INITIALIZERS.get("Pretrained"), CheckpointLoader.load_checkpoint]
     globals_ = set(torch.serialization.get_safe_globals())
     return own, dict(CheckpointLoader._schemes), type(get_file_backend('a')) is LocalBackend, globals_, torch.load
 

@@ -97,34 +97,8 @@ def test_a_stem_answers_a_constant_image_as_before(name, number, log):
     model(image[:, :1].expand(1, number, *[32] * (old.ndim - 2)).float().contiguous())
 
 
-def test_the_caller_says_which_channels_are_taken(log):
-    """Sentinel-2's bands 4, 3 and 2 are red, green and blue."""
-    config, stem = BACKBONES['DeiT']
-    channels = [None, 2, 1, 0, *[None] * 9]
-    file, model = build(config), build(config, in_channels=13)
-    load_part(model, dict(state_dict=file.state_dict()), channels=channels)
-    old, new = (part.get_submodule(stem).weight.double() for part in (file, model))
-    torch.testing.assert_close(new[:, 3], old[:, 0] * 3 / 13, rtol=1e-6, atol=1e-7)
-    torch.testing.assert_close(new[:, 1], old[:, 2] * 3 / 13, rtol=1e-6, atol=1e-7)
-    torch.testing.assert_close(new[:, 0], old.mean(dim=1) * 3 / 13, rtol=1e-6, atol=1e-7)
-    torch.testing.assert_close(new.sum(dim=1), old.sum(dim=1), rtol=1e-5, atol=1e-6)  # each of the three is taken once
-    assert f'from 3 to 13, by channels={channels}' in log.text
-
-
-def test_channels_without_effect_are_refused():
+def test_files_of_other_numbers_than_three_are_refused():
     config, _ = BACKBONES['DeiT']
-    file, model = build(config), build(config, in_channels=4)
-    before = {key: value.clone() for key, value in model.state_dict().items()}
-    with pytest.raises(UserError, match='channels has 3 entries, but no convolution of the image takes as many'):
-        load_part(model, dict(state_dict=file.state_dict()), channels=[0, 1, 2])
-    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
-
-
-def test_other_numbers_than_three_are_refused_without_a_word_of_the_caller():
-    config, stem = BACKBONES['DeiT']
     file, model = build(config, in_channels=4), build(config, in_channels=2)
     with pytest.raises(UserError, match='the model needs'):
         load_part(model, dict(state_dict=file.state_dict()))
-    load_part(model, dict(state_dict=file.state_dict()), channels=[3, 0])
-    old, new = (part.get_submodule(stem).weight.detach() for part in (file, model))
-    torch.testing.assert_close(new, old[:, [3, 0]] * 2)

@@ -112,7 +112,7 @@ def test_a_changed_bit_of_a_published_file_is_found(tmp_path):
 )
 def test_other_files_are_named(content, reason, tmp_path):
     (tmp_path / 'a.pth').write_bytes(content)
-    assert find_damage(tmp_path / 'a.pth').startswith(reason)
+    assert find_damage(tmp_path / 'a.pth').startswith(f'{tmp_path}/a.pth is damaged: {reason}')
     with pytest.raises(ValueError, match=r'a\.pth is damaged: '):
         load_checkpoint(tmp_path / 'a.pth')
 
@@ -174,7 +174,7 @@ def test_damaged_ones_are_passed_over(run):
     path, passed_over = find_newest_checkpoint(run.folder)
     assert path == run.paths[0]
     reasons = {path.name: reason for path, reason in passed_over}
-    assert reasons.pop('iter_20.pth') == 'it contains only weights'
+    assert reasons.pop('iter_20.pth') == f'{run.folder}/iter_20.pth contains only weights'
     assert reasons.keys() == {'iter_10.pth', 'iter_9.pth'}
     assert all('truncated' in reason for reason in reasons.values())
     run.damage(run.paths[0])

@@ -1,7 +1,6 @@
 """Models by name: the name of a model is the name of its config."""
 
 import functools
-import re
 from contextlib import nullcontext
 from copy import deepcopy
 from difflib import get_close_matches
@@ -38,10 +37,6 @@ from .published import LIBRARIES, PUBLISHED, find_published, named_weights, prep
 
 INDEX = ROOT / 'model-index.yml'
 Source = str | PathLike | Config
-# Words of public names that do not tell architectures apart, and sizes that torchvision shortens.
-SPLIT, SETTINGS = re.compile('[-_ ]'), re.compile(r'patch\d+|window\d+|weights|\d{3}')
-SIZES = dict(t='tiny', s='small', b='base', l='large')
-FEW = 3  # suggested names
 
 
 @functools.cache
@@ -80,18 +75,17 @@ def find_config(name: str) -> Path:
 
 
 def _similar(name: str) -> list[str]:
-    """Return the names of similar models: of those with public weights of this name, then of similar names."""
-    public = {_plain(other): own for own, names in PUBLISHED.items() for other in names if other}
-    near = [public[_plain(name)]] if _plain(name) in public else []
-    near += get_close_matches(name.lower(), list_models(ablations=True))
-    near += [public[other] for other in get_close_matches(_plain(name), public)]
-    return [*dict.fromkeys(near)][:FEW]
+    """Return the names of similar models, by their own names and by those of timm and torchvision."""
+    names = list_models(ablations=True)
+    own = {each.partition('_')[0]: each for each in reversed(names)} | {_plain(each): each for each in names}
+    own |= {_plain(public): each for each, names in PUBLISHED.items() for public in names if public}
+    return [*dict.fromkeys(own[each] for each in get_close_matches(_plain(name), own))]
 
 
 def _plain(name: str) -> str:
-    """Return the words of any library's name that are about the architecture: ``swin-tiny`` for all Swin-T."""
-    words = SPLIT.split(name.lower().rpartition('/')[2].partition('.')[0])
-    return '-'.join(SIZES.get(word, word) for word in words if not SETTINGS.fullmatch(word))
+    """Return a name of any library without owner, tag and ``_Weights``, in lower case with one separator."""
+    architecture = name.lower().rpartition('/')[2].partition('.')[0]
+    return architecture.removesuffix('_weights').replace('_', '-').replace(' ', '-')
 
 
 def get_model(
@@ -140,7 +134,7 @@ def get_model(
     with in_scope(cfg), weights_only(), of_folder:
         model = build_model(cfg)
     hook = (cfg.get('default_hooks') or {}).get('weights_match') or {}
-    chosen = {key: hook[key] for key in ('weights', 'grid', 'may_differ', 'channels') if key in hook}
+    chosen = {key: hook[key] for key in ('weights', 'grid', 'may_differ') if key in hook}
     if loaded and 'num_classes' in overrides.get('head', {}):
         draw_weights(model)  # of the head, if the file's has other classes
         load_weights(model, loaded, whole=False, **chosen)

@@ -173,9 +173,7 @@ def interpreting(source: str | os.PathLike, hint: str = '') -> Iterator[None]:
         if isinstance(error, OSError):
             raise FileError(f'{source} could not be read ({error.strerror or error})') from error
         reason = printable(' '.join(f'{"" if is_told else f"{type(error).__name__}: "}{error}'.split()), 160)
-        damaged = DamagedError(f'{source} is damaged: {reason}{hint and "; "}{hint}')
-        damaged.reason = reason
-        raise damaged from error
+        raise DamagedError(f'{source} is damaged: {reason}{hint and "; "}{hint}') from error
 
 
 def file_in(folder: str | os.PathLike, name: str) -> Path:

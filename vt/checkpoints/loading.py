@@ -4,34 +4,25 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from mmengine.model import PretrainedInit as PlainPretrainedInit
 from mmengine.registry import WEIGHT_INITIALIZERS
-from mmengine.runner import checkpoint as mmengine_checkpoint
 from mmengine.runner.checkpoint import CheckpointLoader
 from torch import nn
 
-from .channels import Channels
 from .grids import Size
 from .reading import FLAG, is_trusted, load_checkpoint
 from .weights import load_init_cfg
 
 FORCE, FORCE_NOT = 'TORCH_FORCE_WEIGHTS_ONLY_LOAD', 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'
-# mmengine's loaders and their prefixes; within a block they are replaced by ours.
-LOADERS = {
-    mmengine_checkpoint.load_from_local: [''],
-    mmengine_checkpoint.load_from_http: ['http://', 'https://'],
-    mmengine_checkpoint.load_from_torchvision: ['modelzoo://', 'torchvision://'],
-    mmengine_checkpoint.load_from_openmmlab: ['open-mmlab://', 'openmmlab://'],
-    mmengine_checkpoint.load_from_mmcls: ['mmcls://'],
-}
 
 
 @contextmanager
 def weights_only(unless: bool = False) -> Iterator[None]:
     """Read every checkpoint weights-only within the block, by any library and also in worker processes.
 
-    mmengine's loaders and its ``init_cfg=dict(type='Pretrained')`` are replaced; for other calls of ``torch.load``
+    mmengine's loader and its ``init_cfg=dict(type='Pretrained')`` are replaced; for other calls of ``torch.load``
     PyTorch's environment variable is set. This applies to the whole process until the end of the block. Blocks may be
     nested.
 
@@ -44,12 +35,12 @@ def weights_only(unless: bool = False) -> Iterator[None]:
     switches = {name: os.environ.pop(name, None) for name in (FORCE, FORCE_NOT)}  # PyTorch does not accept both
     if not is_trusted.get():
         os.environ[FORCE] = '1'
-    initializer = WEIGHT_INITIALIZERS.get('Pretrained')
-    _install(PretrainedInit)
+    before = WEIGHT_INITIALIZERS.get('Pretrained'), vars(CheckpointLoader)['load_checkpoint']
+    _install(PretrainedInit, staticmethod(_load))
     try:
         yield
     finally:
-        _install(initializer)  # in a nested block, that of the outer block
+        _install(*before)  # in a nested block, those of the outer block
         os.environ.pop(FORCE, None)
         os.environ.update({name: value for name, value in switches.items() if value is not None})
         is_trusted.reset(token)
@@ -65,22 +56,21 @@ class PretrainedInit(PlainPretrainedInit):
         self,
         checkpoint: str,
         prefix: str | None = None,
-        map_location: str = 'cpu',
         weights: str | None = None,
         grid: Size | None = None,
         may_differ: str | Sequence[str] = (),
-        channels: Channels | None = None,
     ) -> None:
-        super().__init__(checkpoint, prefix, map_location)
-        self.options = dict(weights=weights, grid=grid, may_differ=may_differ, channels=channels)
+        super().__init__(checkpoint, prefix)
+        self.options = dict(weights=weights, grid=grid, may_differ=may_differ)
 
     def __call__(self, module: nn.Module) -> None:
         load_init_cfg(module, dict(checkpoint=self.checkpoint, prefix=self.prefix, **self.options))
 
 
-def _install(initializer: type) -> None:
-    """Register an initializer of weights and its loaders."""
-    for loader, schemes in LOADERS.items():
-        own = load_checkpoint if initializer is PretrainedInit else loader
-        CheckpointLoader.register_scheme(schemes, own, force=True)
+def _load(filename: str, map_location: Any = None, logger: Any = 'current') -> dict:
+    return load_checkpoint(filename, map_location)
+
+
+def _install(initializer: type, load: Any) -> None:
     WEIGHT_INITIALIZERS.register_module('Pretrained', force=True, module=initializer)
+    CheckpointLoader.load_checkpoint = load

@@ -13,13 +13,13 @@ NAMES_OF_STATES = ('epoch_*.pth', 'iter_*.pth', 'interrupted*.pth')  # best_*.pt
 
 
 def find_damage(path: str | Path) -> str | None:
-    """Return in a few words why a checkpoint is damaged; None if it is complete, even if reading it is refused."""
+    """Return in one line why a checkpoint is damaged; None if it is complete, even if reading it is refused."""
     try:
         read_rest(path, map_location='meta')
     except RefusedError:
         return None
     except UserError as error:
-        return getattr(error, 'reason', '') or str(error)
+        return str(error)
     return None
 
 
@@ -34,7 +34,7 @@ def find_newest_checkpoint(folder: str | Path) -> tuple[Path | None, list[tuple[
         folder: the work directory.
 
     Returns:
-        Path of the checkpoint or None, and the damaged checkpoints, each with the problem.
+        Path of the checkpoint or None, and the damaged checkpoints, each with the problem in one line.
     """
     folder = Path(folder)
     named = _named_checkpoint(folder)
@@ -62,8 +62,8 @@ def read_position(path: str | Path) -> tuple[int, int] | str:
     try:
         loaded = read_rest(path, map_location='meta')
     except UserError as error:
-        return getattr(error, 'reason', '') or str(error)
+        return str(error)
     meta = loaded.get('meta')
     epoch, iteration = (meta.get('epoch', 0), meta.get('iter')) if isinstance(meta, dict) else (None, None)
     is_position = isinstance(epoch, int) and isinstance(iteration, int)
-    return (epoch, iteration) if is_position else 'it contains only weights'
+    return (epoch, iteration) if is_position else f'{path} contains only weights'

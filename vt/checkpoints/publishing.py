@@ -70,7 +70,8 @@ def as_safetensors(state: dict[str, Tensor], texts: dict[str, str]) -> bytes:
 
     Tensors that share memory, which the format does not support, are copied.
     """
-    content = save({name: tensor.detach().contiguous().clone() for name, tensor in state.items()}, dict(format='pt') | texts)
+    own = {name: tensor.detach().contiguous().clone() for name, tensor in state.items()}
+    content = save(own, dict(format='pt') | texts)
     size = int.from_bytes(content[:8], 'little')
     header = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True, separators=(',', ':')).encode()
     header += b' ' * (-len(header) % 8)  # tensors start at a multiple of eight

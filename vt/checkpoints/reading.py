@@ -42,13 +42,7 @@ is_trusted: ContextVar[bool] = ContextVar('is_trusted', default=False)  # whethe
 
 
 class RefusedError(UserError):
-    """Complete file that asks for more than weights need, as code would.
-
-    Attributes:
-        reason: message without the name of the file.
-    """
-
-    reason = ''
+    """Complete file that asks for more than weights need, as code would."""
 
 
 @dataclass
@@ -115,9 +109,9 @@ def _has_tensors(state: Any) -> bool:
     return isinstance(state, dict) and any(isinstance(value, Tensor) for value in state.values())
 
 
-def read(name: str | Path, map_location: Any = 'cpu') -> Checkpoint:
-    """Read a checkpoint by :func:`load_checkpoint`."""
-    return Checkpoint(str(name), load_checkpoint(name, map_location))
+def read(name: str | Path) -> Checkpoint:
+    """Read a checkpoint by :func:`load_checkpoint`, to the CPU."""
+    return Checkpoint(str(name), load_checkpoint(name, 'cpu'))
 
 
 def load_checkpoint(name: str | Path, map_location: Any = None) -> dict:
@@ -266,6 +260,4 @@ def _refused(path: Path) -> RefusedError:
     listed = f'{printable(", ".join(sorted(names)), 300)}, which no weights need and which may run code'
     reason = f'it asks for {listed if names else "more than tensors and plain data"}'
     advice = 'read it within vt.checkpoints.loading.weights_only(unless=True), or to the command of a tool add'
-    error = RefusedError(f'{path} is not loaded: {reason}; if you trust whoever wrote it, {advice} {FLAG}')
-    error.reason = reason
-    return error
+    return RefusedError(f'{path} is not loaded: {reason}; if you trust whoever wrote it, {advice} {FLAG}')

@@ -6,6 +6,7 @@ missing or ignored. All loading uses this module: ``init_cfg=dict(type='Pretrain
 ``--resume``, tests, predictions, exports and teachers.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,14 +24,15 @@ from vt.errors import UserError
 from vt.registry import HOOKS
 from vt.untrusted_text import printable
 
-from .channels import Channels, adapt_stem
+from .channels import adapt_stem
 from .formats.recognise import OWN, State, to_own_names
 from .grids import FileGrids, Size, size_text
 from .reading import Checkpoint, read
-from .rules import AT_INPUT, Rules, split_computed
+from .rules import Rules, split_computed
 
 Change = tuple[Size, Size]  # size in a file and in the model
 LOADED: WeakSet[nn.Module] = WeakSet()  # parts that have loaded their ``init_cfg`` by this module
+POSITIONS = re.compile(r'(^|[._])pos')  # names of positions, which parts of libraries resize
 # Advice for a file that does not fit.
 WHOLE = 'give the config that it was trained with'
 PART = (
@@ -89,11 +91,9 @@ def load_weights(
     whole: bool = True,
     *,
     prefix: str | None = None,
-    map_location: str = 'cpu',
     weights: str | None = None,
     grid: Size | None = None,
     may_differ: str | Sequence[str] = (),
-    channels: Channels | None = None,
     resizes: bool = True,
     adapts: bool = False,
     owner: str = 'the model',
@@ -113,13 +113,10 @@ def load_weights(
         checkpoint: a checkpoint that was read, its path or address, or its content.
         whole: the file is of the same model.
         prefix: prefix of the part's names in the file; None to find it.
-        map_location: device to load to.
         weights: key of the state dict in the file, such as ``'state_dict_ema'``; by default the first one.
         grid: grid of the file's positions, (height, width) or (frames, height, width); by default that of the config in
             the file, or a square if the model's is square.
         may_differ: prefixes of names that may be missing, ignored or have another shape, unless ``whole``.
-        channels: for each input channel of the model the channel of the file, see
-            :func:`vt.checkpoints.channels.adapt_channels`.
         resizes: resize positions of another grid; otherwise they are refused, or unless ``whole`` not loaded.
         adapts: with ``whole``, too, adapt convolutions of the image to another number of channels than three.
         owner: whose weights they must be with ``whole``, for messages.
@@ -134,7 +131,7 @@ def load_weights(
     if isinstance(checkpoint, dict):
         checkpoint = Checkpoint('the checkpoint', checkpoint)
     if not isinstance(checkpoint, Checkpoint):
-        checkpoint = read(checkpoint, map_location)
+        checkpoint = read(checkpoint)
     model, name, prefix = unwrap(model), checkpoint.name, _with_dot(prefix)
     may_differ = (may_differ,) if isinstance(may_differ, str) else tuple(may_differ)
     own, rules, exempt = model.state_dict(), Rules(model, whole, may_differ), tuple(filter(None, may_differ))
@@ -145,10 +142,10 @@ def load_weights(
     with _refusing(model, complaint, remedy):
         source, state, outside = to_own_names(model, held, prefix)
         resized = _resize_positions(model, state, grids, exempt) if resizes else {}
-        adapted = adapt_stem(model, state, channels, exempt) if adapts or not whole else ''
+        adapted = adapt_stem(model, state, exempt) if adapts or not whole else ''
         differing = {key for key in own.keys() & state.keys() if own[key].shape != state[key].shape}
         free = {key for key in differing if key.startswith(rules.free)}
-        kept = {key for key in differing - free if not (resizes or whole) and AT_INPUT.search(key)}
+        kept = {key for key in differing - free if not (resizes or whole) and POSITIONS.search(key)}
         for key in free | kept:
             del state[key]
         for key in sorted(differing - free - kept):
@@ -261,7 +258,7 @@ class WeightsMatchHook(Hook):
 
     Args:
         whole: require all tensors with ``load_from``, too.
-        weights, grid, may_differ, channels: options of :func:`load_weights` for ``load_from``.
+        weights, grid, may_differ: options of :func:`load_weights` for ``load_from``.
 
     Raises:
         UserError: the checkpoint does not fit, or has no state to resume from.
@@ -275,10 +272,9 @@ class WeightsMatchHook(Hook):
         weights: str | None = None,
         grid: Size | None = None,
         may_differ: str | Sequence[str] = (),
-        channels: Channels | None = None,
     ) -> None:
         self.whole = whole
-        self.options: dict[str, Any] = dict(weights=weights, grid=grid, may_differ=may_differ, channels=channels)
+        self.options: dict[str, Any] = dict(weights=weights, grid=grid, may_differ=may_differ)
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         held = Checkpoint(str(runner.cfg.get('load_from') or 'the checkpoint'), checkpoint)

@@ -84,7 +84,7 @@ def _choose(work_dir: str, asked: str | None) -> tuple[str | None, list[str]]:
     folder = folder.parent if is_file else folder
     newest, others = find_newest_checkpoint(folder)
     damaged = ({} if damage is None else {Path(asked): damage}) | dict(others)
-    lines = [printable(f'{path} is damaged: {why}') for path, why in damaged.items()]
+    lines = [printable(line) for line in damaged.values()]
     if newest is not None:
         return str(newest), [f'{line}. Resuming from {newest} instead' for line in lines]
     if lines:
