@@ -1,7 +1,13 @@
 """What holds for every test."""
 
 import pytest
+from hypothesis import HealthCheck, settings
 from mmengine.registry import DefaultScope
+
+settings.register_profile(  # the same examples every time, however long one takes
+    'vt', derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+)
+settings.load_profile('vt')
 
 
 @pytest.fixture(autouse=True, scope='module')

@@ -4,6 +4,7 @@ import math
 from functools import cache
 
 import published_survey as published
+import published_survey_second as second
 import torch
 from comparisons import assert_same
 from mmengine.config import Config
@@ -12,6 +13,34 @@ from vt.apis import find_config
 from vt.registry import MODELS
 
 BATCH_NORMS = (torch.nn.BatchNorm2d, torch.nn.BatchNorm1d)
+# Of each model its equations, and whether a class token is what leaves it; None where all tokens do (of CeiT those of
+# all blocks).
+EQUATIONS = {
+    'pvt-small': (published.pvt, True),
+    'rest-small': (published.rest, False),
+    'cswin-tiny': (published.cswin, False),
+    'ceit-small': (published.ceit, None),
+    'cpvt-small-gap': (published.cpvt, False),
+    'p2t-small': (published.p2t, False),
+    'shuffle-tiny': (published.shuffle, False),
+    'gg-tiny': (published.gg, False),
+    'localvit-small': (published.localvit, True),
+    'deepvit-small': (published.deepvit, True),
+    't2t-vit-t-14': (published.t2t, True),
+    'swin-tiny': (published.swin, False),
+    'swinv2-tiny': (published.swin_v2, False),
+    'vit-rezero': (second.rezero, True),
+    'vit-early-conv': (second.early_convolutions, True),
+    'vit-sparse': (second.sparse, True),
+    'vit-performer': (second.performer, True),
+    'vit-tokenlearner': (second.token_learner, False),
+    'elsa-swin-tiny': (second.elsa, False),
+    'hswin-tiny': (second.hswin, False),
+    'msg-tiny': (second.msg, True),
+    'vitae-small': (second.vitae, False),
+    'ps-vit-b14': (second.progressive_sampling, True),
+    'lv-vit-small': (second.lv_vit, None),
+}
 
 
 @cache
@@ -90,11 +119,9 @@ def heads_of(backbone):
     return [sum(branch.num_heads for branch in getattr(part, 'branches', [part])) for part in attentions]
 
 
-def assert_is_its_equations(equation, reads_class_token, backbone, batch, size, stages=None, training=False, **options):
-    """A model's backbone, or some of its stages, on random images or maps of a size.
-
-    Whether a class token is what leaves it is said of a whole one; None where all tokens do.
-    """
+def assert_is_its_equations(name, backbone, batch, size, stages=None, training=False, **options):
+    """A model's backbone, or some of its stages, on random images or maps of a size."""
+    equation, reads_class_token = EQUATIONS[name]
     options |= dict(heads=heads_of(backbone), training=training) | (dict(stages=stages) if stages else {})
 
     def theirs(x, weights):

@@ -27,24 +27,10 @@ from vt.registry import MODELS
 # The size of poses, a larger one, one of whole windows, and one that nothing divides.
 SIZES = [(256, 192), (320, 256), (448, 448), (233, 187)]
 SLOW = pytest.mark.slow
-# Of each model its equations, and whether a small grid in training makes its windows smaller.
-EQUATIONS = {
-    'swin-tiny': (published.swin, True),
-    'swinv2-tiny': (published.swin_v2, True),
-    'cswin-tiny': (published.cswin, False),
-    'shuffle-tiny': (published.shuffle, True),
-    'gg-tiny': (published.gg, True),
-    'elsa-swin-tiny': (second.elsa, True),
-    'hswin-tiny': (second.hswin, True),
-    'msg-tiny': (second.msg, False),
-}
-
-
-@pytest.fixture(autouse=True)
-def _double_precision():
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
+# Models, and whether a small grid in training makes their windows smaller.
+SHRINKS = {'swin-tiny': True, 'swinv2-tiny': True, 'cswin-tiny': False, 'shuffle-tiny': True, 'gg-tiny': True}
+SHRINKS |= {'elsa-swin-tiny': True, 'hswin-tiny': True, 'msg-tiny': False}
+pytestmark = pytest.mark.usefixtures('double_precision')
 
 
 @pytest.mark.parametrize(
@@ -56,17 +42,16 @@ def _double_precision():
         *(pytest.param(size, True, marks=SLOW) for size in SIZES[1:]),
     ],
 )
-@pytest.mark.parametrize('name', EQUATIONS)
+@pytest.mark.parametrize('name', SHRINKS)
 def test_equations_at_other_sizes(name, is_built_for_it, size):
     torch.manual_seed(sum(size))
-    equation, shrinks = EQUATIONS[name]
     stages = [0, 1] if name == 'hswin-tiny' else [0, 1, 2, 3]  # whose third has the pooled keys in its sixth block
     options = dict(channels=16) if name == 'msg-tiny' else {}
     backbone = build(name, size if is_built_for_it else (224, 224), stages, **options)
     for parameter in backbone.parameters():
         parameter.data.mul_(0.5)  # through four stages, larger ones amplify what is rounded
-    options = dict(built=size if is_built_for_it else (224, 224)) if shrinks else {}
-    assert_is_its_equations(equation, None, backbone, 1, size, stages, **options)
+    options = dict(built=size if is_built_for_it else (224, 224)) if SHRINKS[name] else {}
+    assert_is_its_equations(name, backbone, 1, size, stages, **options)
 
 
 HIGH = dict(

@@ -20,12 +20,7 @@ from vt.models import (
 from vt.models.token_pooling import kernel_sides
 from vt.ops.depthwise import depthwise
 
-
-@pytest.fixture(autouse=True)
-def _double_precision():
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
+pytestmark = pytest.mark.usefixtures('double_precision')
 
 
 def randomise(part):

@@ -1,4 +1,4 @@
-"""The survey's second half, small but as their configs has it, against published equations, in float64."""
+"""Parts of the survey's second half against published equations, in float64; test_survey_parts.py has its models."""
 
 import functools
 import math
@@ -7,7 +7,7 @@ import published_survey_second as published
 import pytest
 import torch
 from published_equations import softmax
-from survey_backbones import Alone, assert_equal_with_gradients, assert_is_its_equations, build, randomise, read
+from survey_backbones import Alone, assert_equal_with_gradients, build, randomise, read
 from torch import nn
 
 from vt.engine.counting import count_complexity
@@ -29,72 +29,10 @@ from vt.models.messengers import shuffle
 from vt.ops.neighbours import sum_at_once, sum_one_by_one
 from vt.registry import MODELS
 
-pytestmark = pytest.mark.filterwarnings('ignore:Unnecessary conv bias')
-
-# Of each model its equations, and whether a class token is what leaves it.
-SURVEY_MODELS = {
-    'vit-rezero': (published.rezero, True),
-    'vit-early-conv': (published.early_convolutions, True),
-    'vit-sparse': (published.sparse, True),
-    'vit-performer': (published.performer, True),
-    'vit-tokenlearner': (published.token_learner, False),
-    'elsa-swin-tiny': (published.elsa, False),
-    'hswin-tiny': (published.hswin, False),
-    'msg-tiny': (published.msg, True),
-    'vitae-small': (published.vitae, False),
-    'ps-vit-b14': (published.progressive_sampling, True),
-    'lv-vit-small': (published.lv_vit, None),
-}
-
-
-@pytest.fixture(autouse=True)
-def _double_precision():
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
-
-
-@pytest.mark.parametrize(
-    ('name', 'stages', 'batch', 'size'),
-    [
-        ('vit-rezero', None, 2, (32, 48)),
-        ('vit-early-conv', None, 2, (32, 48)),
-        ('vit-sparse', None, 2, (96, 112)),
-        ('vit-performer', None, 2, (32, 48)),
-        ('vit-tokenlearner', None, 2, (32, 48)),
-        ('elsa-swin-tiny', [0, 1], 2, (32, 48)),
-        ('elsa-swin-tiny', [2, 3], 1, (28, 28)),
-        ('ps-vit-b14', None, 2, (32, 48)),
-        ('lv-vit-small', None, 2, (32, 48)),
-        ('hswin-tiny', [0, 1], 2, (56, 112)),
-        ('hswin-tiny', [3], 1, (14, 28)),
-    ],
-)
-def test_system_is_its_equations(name, stages, batch, size):
-    torch.manual_seed(sum(size))
-    assert_is_its_equations(*SURVEY_MODELS[name], build(name, size, stages), batch, size, stages)
-
-
-@pytest.mark.parametrize(
-    ('name', 'stages', 'batch', 'size'),
-    [('vit-early-conv', None, 2, (32, 48)), ('ps-vit-b14', None, 2, (32, 48)), ('lv-vit-small', None, 2, (32, 48))],
-)
-def test_system_is_its_equations_in_training(name, stages, batch, size):
-    """By the statistics of the batch."""
-    torch.manual_seed(sum(size))
-    backbone = build(name, size, stages, training=True)
-    assert_is_its_equations(*SURVEY_MODELS[name], backbone, batch, size, stages, training=True)
-
-
-@pytest.mark.parametrize(
-    ('stages', 'size', 'other'),
-    [(None, (56, 112), (56, 112)), ([0, 1], (112, 112), (84, 140))],
-)
-def test_messengers_are_their_equations(stages, size, other):
-    """Of whole windows and of padded ones, of smaller regions than they are meant to be."""
-    torch.manual_seed(sum(other))
-    backbone = build('msg-tiny', size, stages, channels=16)
-    assert_is_its_equations(*SURVEY_MODELS['msg-tiny'], backbone, 2, other, stages)
+pytestmark = [
+    pytest.mark.filterwarnings('ignore:Unnecessary conv bias'),
+    pytest.mark.usefixtures('double_precision'),
+]
 
 
 @pytest.mark.parametrize(('windows', 'region'), [((4, 6), 2), ((2, 4), 4), ((3, 1), 2)])
@@ -147,15 +85,6 @@ def test_products_with_tokens_that_are_no_neighbours_are_not_counted():
     part, tokens = HadamardAttention(12, 3, kernel_size=3, group_width=4), 20
     linear, convolutions = 12 * (8 + 8 + 12) + 12 * 12, 9 * (8 * 4 + 12) + 8 * 3 * 9
     assert count_complexity(part, torch.randn(1, tokens, 12), (4, 5)).flops == tokens * (linear + convolutions)
-
-
-@pytest.mark.parametrize('size', [(32, 48), (48, 16)])
-def test_cells_are_their_equations(size):
-    torch.manual_seed(sum(size))
-    backbone = build('vitae-small', size, channels=12, groups=3)
-    for stage in backbone.stages[:2]:  # the features, as they are written down, underflow
-        stage.embed.attend.qkv.weight.data.mul_(0.1)
-    assert_is_its_equations(*SURVEY_MODELS['vitae-small'], backbone, 2, size)
 
 
 LOW = dict(modules=1, depth=1, channels=[8], num_heads=[1])
