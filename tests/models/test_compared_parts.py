@@ -5,7 +5,7 @@ import pytest
 import torch
 from comparisons import assert_same
 
-from vt.models import ClusteringTokenizer, GraphConvolution, PoolingTokenizer, VTModule
+from vt.models import ClusteringTokenizer, GraphConvolution, PoolingTokenizer
 from vt.models.tokenizers.clustering import ITERATIONS, cluster_pixels
 from vt.models.tokenizers.pooling import nearest_square
 
@@ -88,20 +88,6 @@ def test_graph_convolution_equals_its_definition_with_gradients(size):
     assert_same(part(tokens), theirs, [tokens, *part.parameters()])
 
 
-def test_clusters_are_found():
-    """Four directions in a noisy map: the centres end on them, wherever they began."""
-    torch.manual_seed(0)
-    directions = torch.eye(4, 8, dtype=torch.float64)
-    labels = torch.arange(36).reshape(6, 6) % 4
-    x = (directions[labels] + 0.05 * torch.randn(6, 6, 8, dtype=torch.float64)).permute(2, 0, 1).unsqueeze(0)
-    x[..., :3, :3] = x[..., 3:, 3:].flip(-1)
-    centres = cluster_pixels(x, (2, 2), iterations=20)[0]
-    likeness = centres @ directions.T  # centre, direction
-    # Lloyd's algorithm may merge two directions, but each centre is a mean of whole clusters.
-    assert ((likeness > 0.95) | (likeness < 0.8)).all()
-    assert torch.allclose(centres.norm(dim=1), torch.ones(4, dtype=torch.float64))
-
-
 def test_a_centre_that_loses_its_pixels_stays():
     x = torch.ones(1, 3, 2, 2)
     assert torch.allclose(cluster_pixels(x, (2, 2), 3), torch.full((1, 4, 3), 3**-0.5))
@@ -128,24 +114,3 @@ def test_half_precision_is_near_float64(kind, dtype):
     half = part(x).double()
     tolerance = 32 * torch.finfo(dtype).eps
     torch.testing.assert_close(half, part.double()(x.double()), rtol=tolerance, atol=tolerance)
-
-
-def test_a_sample_does_not_depend_on_its_batch():
-    for kind in (PoolingTokenizer, ClusteringTokenizer):
-        part, x = make(kind, SIZES[0])
-        together = part(x)
-        for index in range(len(x)):
-            torch.testing.assert_close(part(x[index : index + 1])[0], together[index])
-
-
-def test_a_module_without_relation_and_projector_keeps_tokens_and_map():
-    x = torch.randn(2, 8, 5, 3)
-    module = VTModule(8, 12, tokenizer=dict(type='vt.FilterTokenizer', num_tokens=4), relation=None, projector=None)
-    refined, tokens = module(x)
-    assert torch.equal(refined, x)
-    assert torch.equal(tokens, module.tokenizer(x))
-
-
-def test_sizes_that_do_not_fit_are_one_clear_line():
-    with pytest.raises(ValueError, match='PoolingTokenizer: in_channels=8 is not divisible by groups=3'):
-        PoolingTokenizer(8, 12, groups=3)

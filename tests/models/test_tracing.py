@@ -114,13 +114,6 @@ def test_compiled_in_one_graph_under_autocast(name):
         assert (own - other).norm() <= 0.05 * other.norm()
 
 
-@pytest.mark.parametrize('name', MAKERS)
-def test_a_batch_may_be_empty(name):
-    model, make_inputs = make(name)
-    full, empty = (model(make_inputs(n, 12, 8)) for n in (1, 0))
-    assert [out.shape for out in empty] == [(0, *out.shape[1:]) for out in full]
-
-
 def test_mmpretrains_counter_of_flops():
     """As its ``get_flops.py`` does: a model whose ``forward`` is ``extract_feat``."""
     model = get_model(CONFIGS / 'vt_resnet/vt-resnet18_8xb32-90e_in1k.py').eval()

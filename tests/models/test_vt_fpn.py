@@ -118,14 +118,6 @@ def test_every_level_hears_of_every_other():
         assert (own - other).abs().max() > 1e-3
 
 
-def test_a_sample_does_not_depend_on_its_batch():
-    neck, maps = make(SHAPES[0])
-    together = neck(maps)
-    for index in range(2):
-        for alone, batched in zip(neck([x[index : index + 1] for x in maps]), together):
-            torch.testing.assert_close(alone[0], batched[index])
-
-
 @pytest.mark.parametrize('memory_format', MEMORY_FORMATS)
 @pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
 def test_half_precision_is_near_float64(memory_format, dtype):
