@@ -11,7 +11,6 @@ from mmseg.models.necks import FPN
 
 from vt.checkpoints.formats.recognise import to_own_names
 from vt.engine.counting import Complexity, count_complexity
-from vt.errors import UserError
 from vt.models import MViT, TokenBackbone
 from vt.models.necks.vt_fpn import VTFPN
 
@@ -231,29 +230,6 @@ def test_weights_of_another_clip_and_image_size_load(version, tmp_path):
     model.init_weights()
     with torch.no_grad():
         torch.testing.assert_close(model(clip(1, 8, (64, 64))), trained(clip(1, 8, (64, 64))))
-
-
-@pytest.mark.parametrize(
-    ('options', 'words'),
-    [
-        (dict(arch=dict(channels=9, depths=(1, 1), num_heads=2)), 'channels=9 is not divisible by num_heads=2'),
-        (dict(key_value_stride=[4, 2]), r'key_value_stride=\[4, 2\] has 2 entries for 4 stages'),
-        (dict(key_value_stride=(1, 4, 4)), r'key_value_stride=\(1, 4, 4\) must have 2 positive numbers'),
-        (dict(key_value_stride=0), r'key_value_stride=\(0, 0\) must have 2 positive numbers'),
-        (dict(skip='half'), "skip='half' is not one of normalised, raw, none"),
-        (dict(class_tokens=0, out_type='class_tokens'), 'the last stage has no class token'),
-    ],
-)
-def test_what_does_not_fit_is_refused_in_one_line(options, words):
-    with torch.device('meta'), pytest.raises(UserError, match=words) as error:
-        MViT(**options)
-    assert '\n' not in str(error.value)
-
-
-@pytest.mark.parametrize(('options', 'sides'), [(dict(), 4), (dict(num_frames=None), 5)])
-def test_images_are_no_videos(options, sides):
-    with pytest.raises(UserError, match=r'takes (images|videos) \(N, C, .*, but the input is \(1, 3, '):
-        small(**options)(torch.zeros(1, 3, *[32] * (sides - 2)))
 
 
 def test_one_scale_is_a_vit_of_cubes():

@@ -8,7 +8,6 @@ import torch
 from comparisons import assert_same
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from vt.errors import UserError
 from vt.models import (
     AbsolutePosition,
     CubeEmbed,
@@ -199,8 +198,3 @@ def test_cubes_overlap_as_they_are_told():
     tokens, size = part(torch.randn(2, 3, 5, 18, 23))
     assert size == (3, 5, 6)
     assert tokens.shape == (2, 90, 4)
-
-
-def test_heads_that_do_not_fit_are_one_line():
-    with pytest.raises(UserError, match='channels=6 is not divisible by num_heads=4'):
-        PoolingAttention(6, 4, (2, 2))

@@ -197,42 +197,6 @@ def stage(**options) -> dict:
     )
 
 
-@pytest.mark.parametrize(
-    ('options', 'words'),
-    [
-        (dict(num_heads=3), 'channels=16 is not divisible by num_heads=3'),
-        (dict(attention=dict(type='vt.ClassAttention')), 'has 0 class tokens, but ClassAttention needs 1'),
-        (
-            dict(class_tokens=1, attention=dict(type='vt.ClassAttention'), between=dict(type='vt.OnMap')),
-            'Block: between has no effect',
-        ),
-        (dict(feed_forward=dict(fc1_act_cfg=dict(type='ReLU'))), 'fc1_act_cfg without local'),
-        (dict(peg_blocks=2), 'peg_blocks without peg'),
-        (dict(position=dict(type='torch.nn.Identity')), 'Identity is not a vt.models.TokenPart'),
-        (
-            dict(attention=dict(type='vt.WindowAttention', windows=dict(type='vt.Windows', window=4, shift=9))),
-            r'shift=9 must be less than the sides of window=\(4, 4\)',
-        ),
-    ],
-)
-def test_what_does_not_fit_is_refused_when_built(options, words):
-    with pytest.raises(UserError, match=words):
-        build(dict(type='vt.TokenBackbone', image_size=32, stages=[stage(**options)]))
-
-
-@pytest.mark.parametrize(
-    ('options', 'words'),
-    [
-        (dict(out_indices=(1,)), r'out_indices=\[1\] do not exist; the stages are 0 to 0'),
-        (dict(frozen_stages=1), 'frozen_stages=1 does not exist; the last is 0'),
-        (dict(out_type='class_tokens'), "out_type='class_tokens', but the last stage has no class token"),
-    ],
-)
-def test_wrong_options_of_the_backbone_are_refused_when_built(options, words):
-    with pytest.raises(UserError, match=words):
-        build(dict(type='vt.TokenBackbone', image_size=32, stages=[stage()], **options))
-
-
 @pytest.mark.parametrize('name', ['RelativePositionBias', 'ContinuousPositionBias'])
 def test_a_bias_in_the_grid_follows_its_size(name):
     attention = dict(type='vt.WindowAttention', bias=dict(type=f'vt.{name}'))

@@ -21,7 +21,6 @@ from survey_backbones import (
     read,
 )
 
-from vt.errors import UserError
 from vt.models import TokenBatchNorm, Windows
 from vt.registry import MODELS
 
@@ -211,13 +210,6 @@ def test_windows(window, shift, built, other, dilated, shrink, centered):
             continue
         hidden = torch.stack([published.wrapped(places, sides) for places in expected])
         assert torch.equal(mask[:, 0], torch.zeros(hidden.shape).masked_fill(hidden, -torch.inf))
-
-
-@pytest.mark.parametrize(('window', 'shift'), [(7, 7), (7, -1), ((7, 3), 3), ((None, 7), 3)])
-def test_a_shift_of_a_window_or_more_is_one_clear_line(window, shift):
-    with pytest.raises(UserError, match=f'shift={shift} must be less than the sides of window=') as error:
-        Windows(window, shift=shift)
-    assert '\n' not in str(error.value)
 
 
 class OnGrid(torch.nn.Module):

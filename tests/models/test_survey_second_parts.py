@@ -12,7 +12,6 @@ from torch import nn
 
 from vt.engine.counting import count_complexity
 from vt.engine.redraw_hook import RedrawHook
-from vt.errors import UserError
 from vt.models import (
     HadamardAttention,
     MessengerWindows,
@@ -87,7 +86,6 @@ def test_products_with_tokens_that_are_no_neighbours_are_not_counted():
     assert count_complexity(part, torch.randn(1, tokens, 12), (4, 5)).flops == tokens * (linear + convolutions)
 
 
-LOW = dict(modules=1, depth=1, channels=[8], num_heads=[1])
 HIGH = dict(
     stem_channels=3,
     stages=[
@@ -268,19 +266,3 @@ def test_waves_of_a_finer_grid_pass_through_those_of_training():
     torch.testing.assert_close(fine[:1], coarse[:1])
     middles = fine[1:].unflatten(0, (9, 12))[1::3, 1::3].flatten(0, 1)
     torch.testing.assert_close(middles, coarse[1:])
-
-
-@pytest.mark.parametrize(
-    ('build_part', 'words'),
-    [
-        (lambda: SinusoidalPosition(7, (2, 2)), 'channels=7 is not divisible by sines and cosines=2'),
-        (lambda: build('vitae-small', 32), 'channels=12 is not divisible by groups=96'),
-        (lambda: MODELS.build(dict(type='vt.HRFormer', stages=[LOW])), 'it needs 2 of both, one per branch'),
-        (lambda: build('msg-tiny', 56), 'channels=9 is not divisible by region'),
-        (lambda: build('vit-rezero', 32, layer_scale=1.0), 'rezero and layer_scale are both set'),
-    ],
-)
-def test_what_does_not_fit_is_one_clear_line(build_part, words):
-    with pytest.raises(UserError, match=words) as error:
-        build_part()
-    assert '\n' not in str(error.value)

@@ -16,7 +16,6 @@ from torch import nn
 import vt
 from docs.reports.complexity import count_config
 from vt.engine.counting import count_complexity
-from vt.errors import UserError
 from vt.models import VTBackbone, VTModule, VTResNetAnywhere
 from vt.models.backbones.map_scale import predict_rms
 from vt.models.backbones.vt_stage import MAP_RMS, VTStage
@@ -244,26 +243,6 @@ def test_modules_start_calmly_on_a_map_of_any_scale(name, scale):
         assert strongest.mean() < 0.5, part
 
 
-@pytest.mark.parametrize(
-    ('options', 'message'),
-    [
-        (dict(out_type='maps'), "out_type='maps' is neither"),
-        (dict(frozen_stages=7), 'frozen_stages=7 does not exist; the last is 1'),
-    ],
-)
-def test_wrong_options_of_the_wrapper_are_one_clear_line(options, message):
-    with pytest.raises(UserError, match=message):
-        VTBackbone(dict(type='RegNet', arch='regnetx_400mf'), 384, **SMALL | options)
-
-
-def test_a_backbone_that_gives_another_map_is_one_clear_line():
-    images = torch.randn(2, 3, 64, 64)
-    with pytest.raises(UserError, match=r'in_channels=100, but RegNet returns \(2, 384, 2, 2\)'):
-        VTBackbone(dict(type='RegNet', arch='regnetx_400mf'), 100, **SMALL)(images)
-    with pytest.raises(UserError, match=r'in_channels=320, but ConvNeXt returns \(2, 320\); it must return a map'):
-        VTBackbone(dict(type='ConvNeXt', arch='atto'), 320, **SMALL)(images)
-
-
 PLACES = [
     ('layer1',),
     ('layer2',),
@@ -371,22 +350,6 @@ def test_layer_wise_rates_count_every_block_and_module(depth, positions):
         if name.startswith('layer3.0.weight'):  # the convolution before modules
             assert found[name] == found['layer3.2.0.tokenizer.weight']
     assert model.get_layer_depth('head.fc.weight', 'backbone.') == (number - 1, number)
-
-
-@pytest.mark.parametrize(
-    ('options', 'message'),
-    [
-        (dict(positions=('layer5',)), r"positions=\('layer5',\) must be a list of distinct names from layer1"),
-        (dict(positions='layer3'), "positions='layer3' must be a list"),
-        (dict(positions=('layer4', 'layer4')), 'must be a list of distinct names'),
-        (dict(frozen_stages=5), 'frozen_stages=5 does not exist; the last is 4'),
-        (dict(out_type='maps'), "out_type='maps' is neither"),
-        (dict(token_channels=30, groups=4), 'token_channels=30 is not divisible by groups=4'),
-    ],
-)
-def test_wrong_positions_are_one_clear_line(options, message):
-    with pytest.raises(UserError, match=message):
-        VTResNetAnywhere(18, **SMALL | options)
 
 
 def test_vt_stage_is_a_list_of_modules():

@@ -1,0 +1,130 @@
+"""One table of options and inputs that do not fit: one line that names them, when a model is built or called."""
+
+import pytest
+import torch
+from mmpretrain.registry import MODELS
+from models.test_mvit import small as small_mvit
+from survey_backbones import build as build_small
+
+from vt.models import (
+    VTFPN,
+    DynamicTokenizer,
+    FilterTokenizer,
+    MViT,
+    PoolingAttention,
+    PoolingTokenizer,
+    PositionEncoder,
+    Projector,
+    RecurrentTokenizer,
+    SinusoidalPosition,
+    TokenTransformer,
+    ValueTransformer,
+    VTBackbone,
+    VTResNet,
+    VTResNetAnywhere,
+    VTResNetCIFAR,
+    Windows,
+)
+
+LOW = dict(modules=1, depth=1, channels=[8], num_heads=[1])
+SWIN = dict(type='vt.WindowAttention', windows=dict(type='vt.Windows', window=4))
+STAGE = dict(channels=16, depth=2, num_heads=2, embed=dict(type='vt.PatchEmbed', kernel_size=4), attention=SWIN)
+CLASS = dict(type='vt.ClassAttention')
+
+
+def fpn(**options):
+    return VTFPN([4, 8], 8, token_channels=16, **options)
+
+
+def wrapper(channels=384, backbone=('RegNet', 'regnetx_400mf'), **options):
+    return VTBackbone(dict(type=backbone[0], arch=backbone[1]), channels, **options)
+
+
+def stages(count=1, stage=None, **options):
+    return MODELS.build(
+        dict(type='vt.TokenBackbone', image_size=32, stages=[STAGE | (stage or {})] * count, **options)
+    )  # fmt: skip
+
+
+IMAGE = torch.randn(2, 3, 64, 64)
+ROWS = [
+    # The paper's modules.
+    (lambda: FilterTokenizer(8, 12, num_heads=3), 'FilterTokenizer: in_channels=8 is not divisible by num_heads=3'),
+    (lambda: FilterTokenizer(8, 9, groups=2), 'FilterTokenizer: token_channels=9 is not divisible by groups=2'),
+    (lambda: PoolingTokenizer(8, 12, groups=3), 'PoolingTokenizer: in_channels=8 is not divisible by groups=3'),
+    (lambda: TokenTransformer(12, num_heads=5), 'TokenTransformer: token_channels=12 is not divisible by num_heads=5'),
+    (lambda: TokenTransformer(12, groups=4), 'TokenTransformer: qk_channels=6 is not divisible by groups=4'),
+    (lambda: Projector(8, 12, num_heads=0), 'Projector: in_channels=8 and num_heads=0 must be at least 1'),
+    (lambda: RecurrentTokenizer(8, 12)(torch.randn(1, 8, 2, 2), torch.randn(1, 3, 12)), 'the input has 3 tokens'),
+    (lambda: DynamicTokenizer(16, 16, num_heads=4, groups=2), 'groups=2 is not divisible by num_heads=4'),
+    (lambda: DynamicTokenizer(16, 16, num_tokens=1), 'num_tokens=1 must be at least 2'),
+    (lambda: DynamicTokenizer(16, 16)(torch.randn(1, 16, 2, 2), torch.randn(1, 3, 16)), 'the input has 3 tokens'),
+    (lambda: PositionEncoder(16, size=14, downsamples=2), r'PositionEncoder: size=14 is not divisible by 2\^down'),
+    (lambda: ValueTransformer(24), 'ValueTransformer: token_channels=24 is not divisible by num_heads=16'),
+    (lambda: Projector(8, 12, query_groups=3), 'in_channels=8 is not divisible by'),
+    (lambda: fpn(upsample_cfg=dict(mode='bilinear')), 'has no effect, nothing is upsampled'),
+    (lambda: fpn(add_extra_convs=True), 'add_extra_convs without num_outs'),
+    (lambda: fpn(num_outs=3, relu_before_extra_convs=True), 'relu_before_.* without add_extra_convs'),
+    (lambda: VTFPN([4, 8], 6), 'FilterTokenizer: in_channels=6 is not divisible by groups=4'),
+    (lambda: fpn()([torch.randn(1, 4, 2, 2)]), 'input has 1 maps, but in_channels has 2'),
+    (lambda: VTResNet(18)(torch.randn(1, 3, 31, 40)), '31x40 pixels is too small'),
+    (lambda: VTResNet(18, strides=(1, 1, 1))(torch.randn(1, 3, 7, 8)), r'7x8 pixels is too small .* at least 8x8'),
+    (lambda: VTResNetCIFAR(18)(torch.randn(1, 3, 7, 8)), r'7x8 pixels is too small .* must be at least 8x8'),
+    (lambda: VTResNetAnywhere(18, positions=('layer5',)), r"positions=\('layer5',\) must be a list of distinct names"),
+    (lambda: VTResNetAnywhere(18, positions='layer3'), "positions='layer3' must be a list"),
+    (lambda: VTResNetAnywhere(18, positions=('layer4', 'layer4')), 'must be a list of distinct names'),
+    (lambda: VTResNetAnywhere(18, frozen_stages=5), 'frozen_stages=5 does not exist; the last is 4'),
+    (lambda: VTResNetAnywhere(18, out_type='maps'), "out_type='maps' is neither"),
+    (lambda: VTResNetAnywhere(18, token_channels=30, groups=4), 'token_channels=30 is not divisible by groups=4'),
+    (lambda: wrapper(out_type='maps'), "out_type='maps' is neither"),
+    (lambda: wrapper(frozen_stages=7), 'frozen_stages=7 does not exist; the last is 1'),
+    (lambda: wrapper(100)(IMAGE), r'in_channels=100, but RegNet returns \(2, 384, 2, 2\)'),
+    (
+        lambda: wrapper(320, ('ConvNeXt', 'atto'))(IMAGE),
+        r'in_channels=320, but ConvNeXt returns \(2, 320\); it must re',
+    ),
+    # The survey's.
+    (lambda: stages(stage=dict(num_heads=3)), 'channels=16 is not divisible by num_heads=3'),
+    (lambda: stages(stage=dict(attention=CLASS)), 'has 0 class tokens, but ClassAttention needs 1'),
+    (
+        lambda: stages(stage=dict(class_tokens=1, attention=CLASS, between=dict(type='vt.OnMap'))),
+        'Block: between has no effect',
+    ),
+    (lambda: stages(stage=dict(feed_forward=dict(fc1_act_cfg=dict(type='ReLU')))), 'fc1_act_cfg without local'),
+    (lambda: stages(stage=dict(peg_blocks=2)), 'peg_blocks without peg'),
+    (lambda: stages(stage=dict(position=dict(type='torch.nn.Identity'))), 'Identity is not a vt.models.TokenPart'),
+    (lambda: stages(out_indices=(1,)), r'out_indices=\[1\] do not exist; the stages are 0 to 0'),
+    (lambda: stages(frozen_stages=1), 'frozen_stages=1 does not exist; the last is 0'),
+    (lambda: stages(out_type='class_tokens'), "out_type='class_tokens', but the last stage has no class token"),
+    (lambda: Windows(7, shift=7), 'shift=7 must be less than the sides of window='),
+    (lambda: Windows(7, shift=-1), 'shift=-1 must be less than the sides of window='),
+    (lambda: Windows((7, 3), shift=3), 'shift=3 must be less than the sides of window='),
+    (lambda: Windows((None, 7), shift=3), 'shift=3 must be less than the sides of window='),
+    (lambda: SinusoidalPosition(7, (2, 2)), 'channels=7 is not divisible by sines and cosines=2'),
+    (lambda: build_small('vitae-small', 32), 'channels=12 is not divisible by groups=96'),
+    (lambda: MODELS.build(dict(type='vt.HRFormer', stages=[LOW])), 'it needs 2 of both, one per branch'),
+    (lambda: build_small('msg-tiny', 56), 'channels=9 is not divisible by region'),
+    (lambda: build_small('vit-rezero', 32, layer_scale=1.0), 'rezero and layer_scale are both set'),
+    (lambda: PoolingAttention(6, 4, (2, 2)), 'channels=6 is not divisible by num_heads=4'),
+    (
+        lambda: MViT(arch=dict(channels=9, depths=(1, 1), num_heads=2)),
+        'channels=9 is not divisible by num_heads=2',
+    ),
+    (lambda: MViT(key_value_stride=[4, 2]), r'key_value_stride=\[4, 2\] has 2 entries for 4 stages'),
+    (lambda: MViT(key_value_stride=(1, 4, 4)), r'key_value_stride=\(1, 4, 4\) must have 2 positive numbers'),
+    (lambda: MViT(key_value_stride=0), r'key_value_stride=\(0, 0\) must have 2 positive numbers'),
+    (lambda: MViT(skip='half'), "skip='half' is not one of normalised, raw, none"),
+    (lambda: MViT(class_tokens=0, out_type='class_tokens'), 'the last stage has no class token'),
+    (lambda: small_mvit()(torch.zeros(1, 3, 32, 32)), r'takes videos \(N, C, .*, but the input is \(1, 3, '),
+    (
+        lambda: small_mvit(num_frames=None)(torch.zeros(1, 3, 32, 32, 32)),
+        r'takes images \(N, C, .*, but the input is \(1, 3, ',
+    ),
+]
+
+
+@pytest.mark.parametrize(('make', 'words'), ROWS, ids=range(len(ROWS)))
+def test_it_is_one_line(make, words):
+    with pytest.raises(ValueError, match=words) as error:
+        make()
+    assert '\n' not in str(error.value)
