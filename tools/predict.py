@@ -12,14 +12,11 @@ def parse_args() -> argparse.Namespace:
         'python tools/predict.py swin-tiny_16xb64-300e_in1k timm photos --out predictions.csv',
     )
     parser.add_model_arguments('path of the config, name of a model, or folder of a saved model')
-    parser.add_argument(
-        'inputs', nargs='+', metavar='INPUT', help='images, videos for a video model, folders, or glob patterns'
-    )
+    parser.add_argument('inputs', nargs='+', metavar='INPUT', help='images, videos for a video model, or folders')
     results = parser.add_argument_group('results')
     results.add_argument('--out', type=Path, help='file for the predictions, .json or .csv')
     results.add_argument('--out-dir', type=Path, help='folder for figures: images with their class or segments')
     results.add_argument('--masks', type=Path, help='folder for masks: PNG with a palette, or GeoTIFF for a GeoTIFF')
-    results.add_argument('--show', action='store_true', help='show the figures in the terminal')
     results.add_argument('--top-k', type=int, default=5, help='number of classes to list (default: 5)')
     results.add_argument(
         '--threshold',

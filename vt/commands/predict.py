@@ -9,16 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import cv2
-import mmcv
-import numpy as np
 import torch
 from mmengine.dataset import pseudo_collate
 from mmengine.structures import BaseDataElement
-from rich.color import Color
 from rich.console import Console
 from rich.progress import track
-from rich.style import Style
-from rich.text import Text
 from torch import Tensor
 
 from vt.analysis.tables import print_table
@@ -39,7 +34,6 @@ from vt.video.dataset import EXTENSIONS as VIDEOS
 from .outputs import check_output
 from .result_file import ResultFile
 
-TERMINAL = 64  # columns of an image in the terminal
 NAMED = 20  # files listed in the final error
 
 
@@ -85,7 +79,7 @@ def predict(args: argparse.Namespace) -> None:
         for file, prediction in track_predictions(inferencer, list(files), args.batch_size, workers, skipped):
             image = mask = None
             try:
-                if args.out_dir or args.show:
+                if args.out_dir:
                     image = inferencer.draw(inferencer.pixels(file), prediction)
                 if args.masks:
                     labels, palette = prediction.pred_sem_seg.data[0].numpy(), inferencer.model.dataset_meta['palette']
@@ -103,12 +97,9 @@ def predict(args: argparse.Namespace) -> None:
             rows.append({'file': file, score: ', '.join(best) or 'no label'})
             if out:
                 out.add(result)
-            if image is not None and args.out_dir:
+            if image is not None:
                 _, content = cv2.imencode('.png', image[..., ::-1])
                 write_atomically(args.out_dir / files[file], content.tobytes())
-            if image is not None and args.show:
-                print(printable(file))
-                show_in_terminal(image)
     if rows:
         print_table(rows, title=Path(args.config).stem)
         for written in filter(None, (args.out, args.out_dir, args.masks)):
@@ -195,14 +186,3 @@ def report_skipped(skipped: dict[str, Exception], number: int) -> None:
     if skipped:
         named = ', '.join([*skipped][:NAMED]) + (' ...' if len(skipped) > NAMED else '')
         raise UserError(f'{len(skipped)} of {number} files could not be read and were skipped: {named}')
-
-
-def show_in_terminal(image: np.ndarray) -> None:
-    """Print an RGB image; each character shows two pixels, one above the other."""
-    width = min(TERMINAL, image.shape[1])
-    height = max(2, round(image.shape[0] * width / image.shape[1]) // 2 * 2)
-    pixels = mmcv.imresize(image, (width, height), interpolation='area').tolist()
-    console = Console(width=TERMINAL)
-    for above, below in zip(pixels[::2], pixels[1::2]):
-        colours = [(Color.from_rgb(*one), Color.from_rgb(*other)) for one, other in zip(above, below)]
-        console.print(Text.assemble(*(('▀', Style(color=one, bgcolor=other)) for one, other in colours)))

@@ -52,7 +52,6 @@ def look_at_coverage(dataset: BaseDataset) -> list[Coverage]:
         return []
     infos, found = infos_of(dataset), []
     used = {key: {os.path.normpath(info[key]) for info in infos if isinstance(info.get(key), str)} for key in SUFFIXES}
-    used['img_path'].update(map(os.path.normpath, getattr(dataset, 'copies', ())))  # copies in several class folders
     images = str(prefix.get('img_path') or '')
     bases = {_base(path, images, dataset, 'img_path') for path in used['img_path'] if used['seg_map_path']}
     for key, paths in used.items():

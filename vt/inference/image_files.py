@@ -1,6 +1,5 @@
-"""Files of images: those that a user gives by name, folder or pattern, where their outputs go, and reading them."""
+"""Files of images: those that a user gives by name or folder, where their outputs go, and reading them."""
 
-import glob
 import os
 import sys
 from collections import Counter
@@ -23,23 +22,20 @@ CANVAS = (124, 117, 104)  # mmcv's colour below grey images with transparency
 
 
 def find_files(inputs: Iterable[str], extensions: tuple[str, ...]) -> dict[str, Path]:
-    """Return files given by name, folder or pattern, each once, with the paths of their figures.
+    """Return files given by name or folder, each once, with the paths of their figures.
 
     The path of a figure is the path within the folder, or the name of a file. Where these are equal, it is the path
     from the folder that all such files are in.
 
     Raises:
-        UserError: a folder or a pattern has no file with these extensions.
+        UserError: a folder has no file with these extensions.
     """
     files: dict[str, tuple[str, Path]] = {}  # by absolute path
     for given in inputs:
-        if os.path.isdir(given):
-            found = {str(path): path.relative_to(given) for path in sorted(map(Path, files_below(given)))}
-        elif not os.path.exists(given) and glob.has_magic(given):
-            found = {path: Path(Path(path).name) for path in expand(given)}
-        else:
+        if not os.path.isdir(given):
             files.setdefault(os.path.abspath(given), (given, Path(Path(given).name)))
             continue
+        found = {str(path): path.relative_to(given) for path in sorted(map(Path, files_below(given)))}
         others = Counter(own.suffix.lower() for own in found.values() if own.suffix.lower() not in extensions)
         found = {path: own for path, own in found.items() if own.suffix.lower() not in others}
         if not found:
@@ -55,16 +51,6 @@ def find_files(inputs: Iterable[str], extensions: tuple[str, ...]) -> dict[str, 
     return distinct_paths(
         {path: own if times[own] == 1 else Path(whole).relative_to(above) for whole, (path, own) in files.items()}
     )
-
-
-def expand(pattern: str) -> list[str]:
-    """Return the sorted paths of a pattern's files; existing folders and brackets without a match are literal."""
-    folder = next(folder for folder in Path(pattern).parents if folder.is_dir())
-    inner = str(Path(pattern).relative_to(folder))
-    for rest in (inner, inner.replace('[', '[[]')):
-        if found := glob.glob(rest, root_dir=folder, recursive=True):
-            return sorted(str(folder / path) for path in found)
-    return []
 
 
 def check_paths(kept: Iterable[str | Path], written: Iterable[Path], folder: Path | None, option: str) -> None:
