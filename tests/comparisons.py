@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import torch
+from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from vt.ops import use_path
@@ -37,6 +38,13 @@ def randomize(part: nn.Module) -> nn.Module:
     for parameter in part.parameters():
         nn.init.normal_(parameter, std=0.3)
     return part.double()
+
+
+FACTOR = st.sampled_from([1, 2, 4])  # of the channels of a map and of half of the tokens' ones
+# N, C, H, W, L, C_T; heads, groups
+SHAPES = st.tuples(
+    *(st.integers(1, most) for most in (3, 4, 6, 7, 6, 8)), FACTOR, FACTOR
+).map(lambda drawn: (drawn[0], 4 * drawn[1], *drawn[2:5], 8 * drawn[5], *drawn[6:]))  # fmt: skip
 
 
 def random_map_and_tokens(n: int, c: int, h: int, w: int, num_tokens: int, c_t: int) -> tuple[Tensor, Tensor]:

@@ -3,22 +3,14 @@
 import published_equations as published
 import pytest
 import torch
-from comparisons import assert_is_its_equation, random_map_and_tokens, randomize
+from comparisons import SHAPES, assert_is_its_equation, random_map_and_tokens, randomize
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from mmengine.config import Config
 from tool_runner import ROOT
 
 from vt.models import FilterTokenizer, Projector, RecurrentTokenizer, TokenTransformer, VTModule
 from vt.models.backbones.vt_stage import VTStage
-
-# N, C, H, W, L, C_T
-SIZES = [(2, 8, 5, 3, 4, 12), (1, 8, 1, 1, 1, 8), (3, 12, 2, 7, 1, 4), (1, 16, 6, 6, 16, 32), (2, 12, 3, 4, 5, 12)]
-OPTIONS = [
-    dict(),
-    dict(num_heads=2),
-    dict(groups=2),
-    dict(num_heads=4, groups=2, scale_logits=True),
-    dict(num_heads=2, groups=4, scale_logits=True),
-]
 
 
 def matrix(linear):
@@ -56,29 +48,28 @@ def published_projector(part, x, tokens):
     return torch.stack(maps)
 
 
-@pytest.mark.parametrize('size', SIZES)
-@pytest.mark.parametrize('option', OPTIONS)
-class TestEquations:
-    def test_filter_tokenizer(self, size, option):
-        x, tokens = random_map_and_tokens(*size)
-        part = randomize(FilterTokenizer(size[1], size[5], num_tokens=size[4], **option))
-        assert part(x).shape == tokens.shape
-        assert_is_its_equation(part, published_tokenizer, x)
+PARTS = {  # of a part its equation, and whether it reads the map, and tokens
+    FilterTokenizer: (published_tokenizer, True, False),
+    RecurrentTokenizer: (published_tokenizer, True, True),
+    Projector: (published_projector, True, True),
+    TokenTransformer: (published_transformer, False, True),
+}
 
-    def test_recurrent_tokenizer(self, size, option):
-        x, tokens = random_map_and_tokens(*size)
-        part = randomize(RecurrentTokenizer(size[1], size[5], num_tokens=size[4], **option))
-        assert_is_its_equation(part, published_tokenizer, x, tokens)
 
-    def test_token_transformer(self, size, option):
-        _, tokens = random_map_and_tokens(*size)
-        part = randomize(TokenTransformer(size[5], qk_channels=8, **option))
-        assert_is_its_equation(part, published_transformer, tokens)
-
-    def test_projector(self, size, option):
-        x, tokens = random_map_and_tokens(*size)
-        part = randomize(Projector(size[1], size[5], **option))
-        assert_is_its_equation(part, published_projector, x, tokens)
+@pytest.mark.parametrize('kind', PARTS)
+@settings(max_examples=25)
+@given(SHAPES, st.booleans())
+def test_a_part_is_its_equation(kind, shape, scale_logits):
+    *size, heads, groups = shape
+    _, c, _, _, num_tokens, c_t = size
+    equation, *reads = PARTS[kind]
+    options = dict(num_heads=heads, groups=groups, scale_logits=scale_logits)
+    if kind is TokenTransformer:
+        part = kind(c_t, qk_channels=8, **options)
+    else:
+        part = kind(c, c_t, **options, **({} if kind is Projector else dict(num_tokens=num_tokens)))
+    inputs = [each for each, is_read in zip(random_map_and_tokens(*size), reads) if is_read]
+    assert_is_its_equation(randomize(part), equation, *inputs)
 
 
 VERSIONS = dict(published={}, early=Config.fromfile(ROOT / 'configs/_base_/models/vt-early.py').early_backbone)
@@ -88,7 +79,7 @@ def make_modules(version='published', channels=16, token_channels=32, num_tokens
     return VTStage(channels, [0.0, 0.0], num_tokens, token_channels, out_type='featmap', **VERSIONS[version])
 
 
-@pytest.mark.parametrize('size', SIZES)
+@pytest.mark.parametrize('size', [(2, 8, 5, 3, 4, 12), (1, 8, 1, 1, 1, 8), (2, 12, 3, 4, 5, 12)])
 def test_two_modules_are_the_equations_in_turn(size):
     x, _ = random_map_and_tokens(*size)
     ours, tokens = x, None

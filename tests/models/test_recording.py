@@ -11,7 +11,7 @@ def make():
     return VTResNet(18, num_tokens=4, token_channels=32, out_type='featmap').eval()
 
 
-def test_records_hold_every_part_by_name():
+def test_records_hold_every_part_by_name_and_explain_the_tokens():
     model = make()
     with torch.no_grad(), record_attention(model) as records:
         (refined,) = model(torch.randn(2, 3, 64, 96))
@@ -21,22 +21,10 @@ def test_records_hold_every_part_by_name():
     assert records['layer4.1.projector'].attention.shape == (2, 1, 4, 4, 6)
     assert records['layer4.1.tokenizer'].output.shape == (2, 4, 32)
     torch.testing.assert_close(records['layer4.1.projector'].output, refined)
-
-
-def test_attention_sums_to_one_where_it_is_a_softmax():
-    model = make()
-    with torch.no_grad(), record_attention(model) as records:
-        model(torch.randn(2, 3, 64, 96))
     axes = dict(tokenizer=(-2, -1), relation=(-1,), projector=(2,))
     for name, record in records.items():
         total = record.attention.sum(axes[name.split('.')[-1]])
         torch.testing.assert_close(total, torch.ones_like(total))
-
-
-def test_recorded_attention_explains_the_tokens():
-    model = make()
-    with torch.no_grad(), record_attention(model) as records:
-        model(torch.randn(2, 3, 64, 96))
     module = model.layer4[1]
     x = records['layer4.0.projector'].output.flatten(2)  # N, C, P
     attention = records['layer4.1.tokenizer'].attention.squeeze(1).flatten(2)  # N, L, P

@@ -1,14 +1,23 @@
-"""The levels of VT-FPN side by side compute what their parts compute one after the other, in fewer operations."""
+"""The levels of VT-FPN side by side compute what their parts compute one after the other, in fewer operations.
+
+Whoever looks at the parts sees what passes through them, and changes no result.
+"""
+
+from contextlib import contextmanager
 
 import pytest
 import torch
+from torch import nn
 from torch.nn.functional import conv2d
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.overrides import TorchFunctionMode
 from torch.profiler import ProfilerActivity, profile
 
-from vt.models import VTFPN, FilterTokenizer, Projector
+from vt.models import VTFPN, FilterTokenizer, Projector, record_attention
 from vt.models.grouped_linear import GroupedLinear
 from vt.models.necks import vt_fpn
-from vt.models.necks.side_by_side import are_linear, are_published, map_pixels, map_pixels_linearly
+from vt.models.necks.side_by_side import are_linear, are_published, has_listeners, map_pixels, map_pixels_linearly
+from vt.ops import use_path
 
 SIZES = [(8, 9, 7), (16, 5, 4), (32, 1, 1)]
 
@@ -16,6 +25,8 @@ SIZES = [(8, 9, 7), (16, 5, 4), (32, 1, 1)]
 def make(batch_size=2, dtype=torch.float64, **options):
     torch.manual_seed(0)
     neck = VTFPN([c for c, _, _ in SIZES], 16, **dict(token_channels=32) | options).to(dtype)
+    for projector in neck.projectors:  # let tokens have a large effect
+        nn.init.normal_(projector.value.weight)
     maps = [torch.randn(batch_size, *size, dtype=dtype).contiguous(memory_format=torch.channels_last) for size in SIZES]
     return neck, [x.requires_grad_() for x in maps]
 
@@ -70,19 +81,96 @@ def test_a_linear_map_of_pixels_is_a_convolution():
     torch.testing.assert_close(map_pixels(x.contiguous(), weight, bias), ours)
 
 
+class ListeningMode(TorchFunctionMode):
+    """Hands on what every convolution gives."""
+
+    def __init__(self, see):
+        self.see = see
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        if function is torch.conv2d:
+            self.see(result)
+        return result
+
+
+@contextmanager
+def replaced_forward(part, see):
+    """A function in the place of a module's own ``forward``, as libraries wrap modules with it."""
+    forward = part.forward
+    part.forward = lambda *args: see(*args) or forward(*args)
+    yield
+    del part.forward
+
+
 PARTS = ('lateral_convs.1', 'lateral_convs.1.conv', 'tokenizers.0', 'tokenizers.2.value', 'projectors.1')
-PARTS += ('projectors.0.key', 'projectors.0.query', 'projectors.2.value')
+PARTS += ('projectors.0.key', 'projectors.2.value')
+LISTENERS = {name: lambda neck, see, name=name: neck.get_submodule(name).register_forward_hook(see) for name in PARTS}
+LISTENERS |= {
+    'before a tokenizer': lambda neck, see: neck.tokenizers[0].register_forward_pre_hook(see),
+    'before a projector': lambda neck, see: neck.projectors[0].register_forward_pre_hook(see),
+    'before every module': lambda neck, see: register_module_forward_pre_hook(see),
+    'every module': lambda neck, see: register_module_forward_hook(see),
+    'in the place of forward': lambda neck, see: replaced_forward(neck.tokenizers[0], see),
+    'mode': lambda neck, see: ListeningMode(see),
+}
 
 
-@pytest.mark.parametrize('name', PARTS)
-def test_a_hook_sees_its_part(name):
-    """W_Q is used by its transpose and has no forward pass to be seen, as ever."""
-    neck, maps = make()
-    expected = run(neck, maps)
-    seen = []
-    neck.get_submodule(name).register_forward_hook(lambda part, args, output: seen.append(output))
-    torch.testing.assert_close(run(neck, maps), expected)
-    assert len(seen) == (0 if name.endswith('query') else 1)
+@pytest.mark.parametrize('listener', LISTENERS)
+def test_a_listener_sees_its_part_and_changes_nothing(listener):
+    neck, maps = make(dtype=torch.float32)
+    expected, seen = run(neck, maps), []
+    with torch.no_grad():
+        alone = neck(maps)
+    with LISTENERS[listener](neck, lambda *what: seen.append(what)):
+        torch.testing.assert_close(run(neck, maps), expected)
+        assert seen
+        seen.clear()
+        with torch.no_grad():
+            outs = neck(maps)
+    assert seen
+    assert all(map(torch.equal, outs, alone))
+
+
+def test_asking_for_listeners_leaves_nothing_behind():
+    part, calls = nn.ReLU(), []
+    assert not has_listeners([part])
+    part.register_forward_hook(lambda *args: calls.append('hook'))
+    part.register_forward_pre_hook(lambda *args: calls.append('pre-hook'))
+    assert has_listeners([part])
+    part(torch.zeros(1))
+    assert calls == ['pre-hook', 'hook']
+
+
+@pytest.mark.parametrize('options', [
+    dict(),
+    dict(num_outs=4, add_extra_convs='on_output'),
+    dict(norm_cfg=dict(type='BN'), act_cfg=dict(type='ReLU')),
+    dict(projector=dict(num_heads=2, query_groups=1)),
+    dict(tokenizer=dict(type='vt.ClusteringTokenizer')),
+])  # fmt: skip
+def test_results_and_inputs_are_as_with_gradients(options):
+    neck, maps = make(dtype=torch.float32, **options)
+    neck.eval()
+    before, expected = [x.clone() for x in maps], neck(maps)
+    for context in (torch.no_grad, torch.inference_mode):
+        with context():
+            outs = neck(maps)
+        assert all(torch.equal(own, other) for own, other in zip(outs, expected, strict=True))
+        assert [out.stride() for out in outs] == [out.stride() for out in expected]
+    assert all(map(torch.equal, maps, before))
+
+
+@torch.no_grad()
+def test_recorded_attention_is_that_of_the_map_that_came_in():
+    neck, maps = make(dtype=torch.float32)
+    laterals = [convolve(x) for convolve, x in zip(neck.lateral_convs, maps)]
+    tokens = neck.relation(torch.cat([tokenize(x) for tokenize, x in zip(neck.tokenizers, laterals)], dim=1))
+    with record_attention(neck) as records, use_path('fused'):
+        outs = neck(maps)
+    level = tokens[:, : neck.tokenizers[0].num_tokens]
+    torch.testing.assert_close(records['projectors.0'].attention, neck.projectors[0].attention(laterals[0], level))
+    assert torch.equal(records['projectors.0'].output, outs[0])
 
 
 class OtherLinear(GroupedLinear):
@@ -92,27 +180,19 @@ class OtherLinear(GroupedLinear):
         return 2 * super().forward(x)
 
 
-def change_value(neck):
-    neck.tokenizers[1].value = OtherLinear(16, 32, 4).double()
+OTHERS = {
+    'tokenizers.1.value': lambda: OtherLinear(16, 32, 4),
+    'tokenizers.1': lambda: FilterTokenizer(16, 32, num_tokens=3, groups=4),
+    'projectors.2': lambda: Projector(16, 32, groups=2),
+    'projectors.1': lambda: Projector(16, 32, groups=4, scale_logits=True),
+}
 
 
-def change_tokens(neck):
-    neck.tokenizers[1] = FilterTokenizer(16, 32, num_tokens=3, groups=4).double()
-
-
-def change_groups(neck):
-    neck.projectors[2] = Projector(16, 32, groups=2).double()
-
-
-def change_scale(neck):
-    neck.projectors[2] = Projector(16, 32, groups=4, scale_logits=True).double()
-
-
-@pytest.mark.parametrize('change', [change_value, change_tokens, change_groups, change_scale])
-def test_other_parts_are_taken_as_they_are(one_after_the_other, change):
+@pytest.mark.parametrize('name', OTHERS)
+def test_other_parts_are_taken_as_they_are(one_after_the_other, name):
     neck, maps = make()
     before = neck(maps)
-    change(neck)
+    neck.set_submodule(name, OTHERS[name]().double())
     ours = neck(maps)
     assert not all(map(torch.equal, ours, before))
     one_after_the_other()

@@ -5,7 +5,9 @@ from pathlib import Path
 import published_early_equations as published
 import pytest
 import torch
-from comparisons import assert_is_its_equation, random_map_and_tokens, randomize
+from comparisons import SHAPES, assert_is_its_equation, random_map_and_tokens, randomize
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 from published_equations import pixels
@@ -15,8 +17,7 @@ from vt.engine.counting import count_complexity
 from vt.models import DynamicTokenizer, FilterTokenizer, PositionEncoder, Projector, ValueTransformer, VTModule
 
 CONFIGS = Path(__file__).parents[2] / 'configs/vt_early'
-# N, C, H, W, L, C_T, heads, groups of pixel-side matrices
-SIZES = [(2, 8, 5, 3, 4, 12, 4, 4), (1, 12, 1, 1, 2, 12, 1, 3), (3, 16, 2, 9, 7, 8, 2, 4), (1, 8, 6, 6, 3, 16, 1, 1)]
+SIZE = (2, 8, 5, 3, 4, 12)  # N, C, H, W, L, C_T
 GRIDS = [None, dict(size=4, downsamples=1), dict(size=8, downsamples=2), dict(size=3, downsamples=0)]
 
 
@@ -24,14 +25,13 @@ def encoder_config(grid):
     return grid and dict(type='vt.PositionEncoder', **grid)
 
 
-def make_static(size, grid):
-    groups = size[7]
+def make_static(size, grid, heads=4, groups=4):
     options = dict(num_tokens=size[4], groups=groups, scale_logits=True, value_matrix=True)
     return FilterTokenizer(size[1], size[5], position_encoder=encoder_config(grid), **options)
 
 
-def make_dynamic(size, grid):
-    options = dict(num_tokens=size[4], num_heads=size[6], groups=size[7])
+def make_dynamic(size, grid, heads=4, groups=4):
+    options = dict(num_tokens=size[4], num_heads=heads, groups=max(heads, groups))
     return DynamicTokenizer(size[1], size[5], position_encoder=encoder_config(grid), **options)
 
 
@@ -74,37 +74,20 @@ def published_projector(part, x, tokens):
     return torch.stack([refined.T.reshape(sample.shape) for refined, sample in zip(maps, x)])
 
 
-@pytest.mark.parametrize('size', SIZES)
-@pytest.mark.parametrize('grid', GRIDS)
-def test_static_tokenizer(size, grid):
-    x, tokens = random_map_and_tokens(*size[:6])
-    part = randomize(make_static(size, grid))
-    assert part(x).shape == tokens.shape
-    assert_is_its_equation(part, published_static, x)
-
-
-@pytest.mark.parametrize('size', SIZES)
-@pytest.mark.parametrize('grid', GRIDS)
-def test_dynamic_tokenizer(size, grid):
-    x, tokens = random_map_and_tokens(*size[:6])
-    part = randomize(make_dynamic(size, grid))
-    assert part(x, tokens).shape == tokens.shape
-    assert_is_its_equation(part, published_dynamic, x, tokens)
-
-
-@pytest.mark.parametrize('size', SIZES)
-def test_value_transformer(size):
-    _, tokens = random_map_and_tokens(*size[:6])
-    part = ValueTransformer(size[5], num_heads=2, groups=2)
-    assert_is_its_equation(randomize(part), published_transformer, tokens)
-
-
-@pytest.mark.parametrize('size', SIZES)
-@pytest.mark.parametrize('query_groups', [1, 4])
-def test_projector_with_values_and_grouped_queries(size, query_groups):
-    x, tokens = random_map_and_tokens(*size[:6])
-    options = dict(num_heads=4, scale_logits=True, value_matrix=True, query_groups=query_groups)
-    assert_is_its_equation(randomize(Projector(size[1], size[5], **options)), published_projector, x, tokens)
+@settings(max_examples=25)
+@given(SHAPES, st.sampled_from(GRIDS))
+def test_parts_are_their_equations(shape, grid):
+    *size, heads, groups = shape
+    size[4] += size[4] % 2  # half of the tokens are made anew
+    x, tokens = random_map_and_tokens(*size)
+    projector = dict(num_heads=heads, scale_logits=True, value_matrix=True, query_groups=groups)
+    for part, equation, *inputs in (
+        (make_static(size, grid, heads, groups), published_static, x),
+        (make_dynamic(size, grid, heads, groups), published_dynamic, x, tokens),
+        (ValueTransformer(size[5], num_heads=heads, groups=groups), published_transformer, tokens),
+        (Projector(size[1], size[5], **projector), published_projector, x, tokens),
+    ):
+        assert_is_its_equation(randomize(part), equation, *inputs)
 
 
 def test_heads_cost_the_pixels_no_more_than_one():
@@ -125,9 +108,9 @@ def make_modules(channels=8, token_channels=12, num_tokens=5, heads=2):
     return [VTModule(channels, token_channels, tokenizer, relation, projector) for tokenizer in tokenizers]
 
 
-@pytest.mark.parametrize('size', SIZES[2:])
+@pytest.mark.parametrize('size', [(3, 16, 2, 9, 7, 8), (1, 8, 6, 6, 3, 16)])
 def test_two_modules_are_the_equations_in_turn(size):
-    x, _ = random_map_and_tokens(*size[:6])
+    x, _ = random_map_and_tokens(*size)
     first, second = (randomize(module) for module in make_modules(size[1], size[5], size[4]))
     refined, tokens = second(*first(x))
     expected = published_transformer(first.relation, published_static(first.tokenizer, x))
@@ -138,8 +121,8 @@ def test_two_modules_are_the_equations_in_turn(size):
 
 
 def test_every_token_is_renewed_by_two_dynamic_tokenizers_in_a_row():
-    x, tokens = random_map_and_tokens(*SIZES[0][:6])
-    part = randomize(make_dynamic(SIZES[0], None))
+    x, tokens = random_map_and_tokens(*SIZE)
+    part = randomize(make_dynamic(SIZE, None))
     once = part(x, tokens)
     assert torch.equal(once[:, :2], tokens[:, 2:])
     assert not torch.isin(part(x, once), tokens).any()
@@ -147,8 +130,8 @@ def test_every_token_is_renewed_by_two_dynamic_tokenizers_in_a_row():
 
 def test_positions_tell_apart_what_the_pixels_alone_cannot():
     """The same pixels at other places: the same tokens without positions, other ones with them."""
-    x, _ = random_map_and_tokens(*SIZES[0][:6])
-    part, placed = make_static(SIZES[0], None).double(), make_static(SIZES[0], GRIDS[1]).double()
+    x, _ = random_map_and_tokens(*SIZE)
+    part, placed = make_static(SIZE, None).double(), make_static(SIZE, GRIDS[1]).double()
     torch.testing.assert_close(part(x.flip(-2)), part(x))
     assert not torch.allclose(placed(x.flip(-2)), placed(x), rtol=1e-3)
 
@@ -164,7 +147,7 @@ def test_an_encoding_keeps_its_scale_when_the_image_grows():
 
 
 def test_static_maps_are_computed_once_and_recorded():
-    x, _ = random_map_and_tokens(*SIZES[0][:6])
+    x, _ = random_map_and_tokens(*SIZE)
     first, second = (module.double() for module in make_modules(num_tokens=4))
     with vt.record_attention(torch.nn.ModuleList([first, second])) as records:
         second(*first(x))
