@@ -24,6 +24,7 @@ from vt.engine.prepare import ROOT, read_config
 
 from .data_loading import HEIGHT, QUALITY, WIDTH, draw_image, write_jpegs
 from .timing import median_of_rounds
+from .torchvision_step import TorchVision
 
 DEIT = ROOT / 'configs/deit/deit-small_16xb64-300e_in1k.py'
 PHOTOGRAPH = (3000, 4000)  # of a camera of 12 megapixels
@@ -68,10 +69,10 @@ def make_pipelines() -> dict[str, Compose]:
     """DeiT-S's training pipeline from a file, as in the config and with torchvision's crop."""
     load, crop, *rest = read_config(str(DEIT)).train_dataloader.dataset.pipeline
     size, mode = crop['scale'], crop['interpolation']
-    fast = dict(type='vt.TorchVision', name='RandomResizedCrop', size=size, interpolation=mode)
+    fast = TorchVision('RandomResizedCrop', size=size, interpolation=mode)
     return {
         "all of DeiT-S's pipeline": Compose([load, crop, *rest]),
-        "all of DeiT-S's pipeline, random crop by vt.TorchVision": Compose([load, fast, *rest]),
+        "all of DeiT-S's pipeline, random crop by TorchVision": Compose([load, fast, *rest]),
     }
 
 

@@ -18,7 +18,6 @@ __all__ = [
     'LoadBands',
     'MovingDigits',
     'MultiLabelImages',
-    'TorchVision',
 ]
 
 if TYPE_CHECKING:
@@ -31,6 +30,5 @@ if TYPE_CHECKING:
     from .images_and_masks import ImagesAndMasks
     from .moving_digits import MovingDigits
     from .multi_label import MultiLabelImages
-    from .torchvision_step import TorchVision
 else:
     __getattr__, __dir__ = import_on_demand(__name__, __file__)

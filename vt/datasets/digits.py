@@ -80,6 +80,3 @@ class Digits(BaseDataset):
         images = np.repeat(images[..., None], 3, axis=-1)  # n, 8, 8, 3
         samples = [dict(img=image, gt_label=int(label)) for image, label in zip(images, labels)]
         return [sample for sample in samples if sample['gt_label'] in self.digits]
-
-    def extra_repr(self) -> list[str]:
-        return [f'Split: \t{self.split}, seed {self.split_seed}']

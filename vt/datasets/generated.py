@@ -19,7 +19,3 @@ class Seeded:
     def stream(self, index: int, *purpose: int) -> np.random.Generator:
         """Return the random generator of a sample; other purposes give independent generators."""
         return np.random.default_rng((self.seed, SPLITS[self.split], index, *purpose))
-
-    def extra_repr(self) -> list[str]:
-        """Return lines with split and seed."""
-        return [f'Split: \t{self.split}, seed {self.seed}']
