@@ -17,7 +17,6 @@ from vt.models import (
     SeparatePosition,
 )
 from vt.models.token_pooling import kernel_sides
-from vt.ops.depthwise import depthwise
 
 pytestmark = pytest.mark.usefixtures('double_precision')
 
@@ -131,29 +130,6 @@ def test_a_block_is_its_equation(size, grow_in, skip):
         )
 
     assert_equal_with_gradients(part, equation, torch.randn(2, 1 + math.prod(size), 4), size)
-
-
-@pytest.mark.parametrize('batch', [1, 3])
-@pytest.mark.parametrize(
-    ('size', 'kernel', 'stride'),
-    [
-        ((1, 5, 7), (1, 3, 3), (1, 2, 1)),
-        ((8, 6, 5), (3, 3, 3), (1, 1, 1)),
-        ((7, 9, 9), (3, 5, 3), (2, 4, 2)),
-        ((9, 4, 4), (5, 1, 3), (3, 1, 1)),
-        ((4, 4, 4), (2, 2, 2), (2, 2, 2)),
-        ((1, 4, 4), (3, 3, 3), (1, 1, 1)),
-        ((2, 3, 3), (3, 3, 3), (4, 1, 1)),
-    ],
-)
-def test_depthwise_is_pytorchs_convolution(batch, size, kernel, stride):
-    tokens = torch.randn(batch, 1 + math.prod(size), 2 * 6)[:, 1:, 6:].requires_grad_()  # no block of memory
-    weight = torch.randn(6, 1, *kernel, requires_grad=True)
-    padding = tuple(side // 2 if side % 2 else 0 for side in kernel)
-    ours = depthwise(tokens, weight, size, stride, padding)
-    maps = tokens.transpose(1, 2).unflatten(2, size)
-    theirs = torch.nn.functional.conv3d(maps, weight, None, stride, padding, groups=6).permute(0, 2, 3, 4, 1)
-    assert_same(ours, theirs, (tokens, weight))
 
 
 def test_positions_of_space_and_time_are_added_and_class_tokens_have_their_own():

@@ -12,6 +12,10 @@ CASES = [
     ((1, 8, 6), (1, 3, 3), (1, 2, 2), (0, 1, 1)),
     ((5, 9, 4), (3, 3, 3), (1, 2, 2), (1, 1, 1)),
     ((4, 8, 8), (3, 5, 5), (2, 4, 4), (1, 2, 2)),
+    ((9, 4, 4), (5, 1, 3), (3, 1, 1), (2, 0, 1)),
+    ((4, 4, 4), (2, 2, 2), (2, 2, 2), (0, 0, 0)),
+    ((1, 4, 4), (3, 3, 3), (1, 1, 1), (1, 1, 1)),
+    ((2, 3, 3), (3, 3, 3), (4, 1, 1), (1, 1, 1)),
     ((1, 1, 1), (1, 1, 1), (1, 1, 1), (0, 0, 0)),
 ]
 
@@ -25,9 +29,10 @@ def convolve(tokens: torch.Tensor, weight: torch.Tensor, size, stride, padding) 
 @pytest.mark.parametrize(('size', 'kernel', 'stride', 'padding'), CASES)
 @pytest.mark.parametrize(('dtype', 'tolerance'), [(torch.float64, 1e-10), (torch.bfloat16, 0.1)])
 def test_forward_and_gradients_are_those_of_a_convolution_of_videos(size, kernel, stride, padding, dtype, tolerance):
+    """Of tokens that are part of a larger tensor, too."""
     torch.manual_seed(0)
     n, c = 2, 6
-    tokens = torch.randn(n, size[0] * size[1] * size[2], c, dtype=dtype, requires_grad=True)
+    tokens = torch.randn(n, 1 + size[0] * size[1] * size[2], 2 * c, dtype=dtype)[:, 1:, c:].requires_grad_()
     weight = torch.randn(c, 1, *kernel, dtype=dtype, requires_grad=True)
     exact = [part.detach().double().requires_grad_() for part in (tokens, weight)]
     result, expected = depthwise(tokens, weight, size, stride, padding), convolve(*exact, size, stride, padding)

@@ -50,31 +50,9 @@ def test_project_equals_the_equation(path, order, shape, sharpness, residual):
     assert_same(ours, theirs, rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize('path', PATHS)
-@pytest.mark.parametrize('memory_format', [torch.contiguous_format, torch.channels_last])
-@pytest.mark.parametrize('heads', [1, 2])
-@pytest.mark.parametrize('function', [project, project_onto])
-def test_a_map_is_its_pixels(path, memory_format, heads, function):
-    torch.manual_seed(0)
-    x = torch.randn(2, 12, 5, 7, dtype=torch.float64).contiguous(memory_format=memory_format)
-    queries = torch.randn(5, 12, dtype=torch.float64)
-    keys, values = (torch.randn(2, heads, 5, width, dtype=torch.float64) for width in (12, 12 // heads))
-    with use_path(path):
-        assert_same(
-            with_gradients(lambda x, q: tokenize(x, q, heads, 0.7), x, queries),
-            with_gradients(lambda x, q: tokenize(x.flatten(2).mT, q, heads, 0.7), x, queries),
-        )
-        refined, gradients = with_gradients(lambda x, k, v: function(x, k, v, 0.7), x, keys, values)
-        expected = with_gradients(
-            lambda x, k, v: function(x.flatten(2).mT, k, v, 0.7).mT.reshape(x.shape), x, keys, values
-        )
-    assert_same((refined, gradients), expected)
-    if path == 'fused' and heads == 1:
-        assert refined.is_contiguous(memory_format=memory_format)
-        assert gradients[0].is_contiguous(memory_format=memory_format)
-
-
-ODD_LAYOUTS = [
+LAYOUTS = [
+    lambda x: x,
+    lambda x: x.contiguous(memory_format=torch.channels_last),
     lambda x: x.transpose(2, 3),
     lambda x: x[:, :, ::2, 1:],
     lambda x: x.contiguous(memory_format=torch.channels_last)[:, ::2],
@@ -85,26 +63,39 @@ ODD_LAYOUTS = [
 
 
 @pytest.mark.parametrize('path', PATHS)
-@pytest.mark.parametrize('layout', ODD_LAYOUTS)
-def test_maps_of_any_layout(path, layout):
+@pytest.mark.parametrize('layout', LAYOUTS)
+@pytest.mark.parametrize('residual', [False, True])
+def test_a_map_of_any_layout_is_its_pixels(path, layout, residual):
     torch.manual_seed(0)
     base = torch.randn(1, 6, 6, 6, dtype=torch.float64)
     n, c, height, width = layout(base).shape
+    heads = 3 if c % 3 == 0 else 1
     queries = torch.randn(4, c, dtype=torch.float64)
-    keys, values = (torch.randn(n, 1, 4, c, dtype=torch.float64) for _ in range(2))
+    keys, values = (torch.randn(n, heads, 4, channels, dtype=torch.float64) for channels in (c, c // heads))
+    function = project_onto if residual else project
 
     def run(x, q, k, v):
-        return project_onto(layout(x), k, v, 0.7) + tokenize(layout(x), q, 1, 0.7).sum()
+        return function(layout(x), k, v, 0.7) + tokenize(layout(x), q, heads, 0.7).sum()
 
     def dense(x, q, k, v):
         pixels = layout(x).contiguous().flatten(2).mT.contiguous()
-        read = published_project(0.7, residual=True)(pixels, k, v).mT.reshape(n, c, height, width)
-        return read + published_tokenize(1, 0.7)(pixels, q).sum()
+        read = published_project(0.7, residual)(pixels, k, v).mT.reshape(n, c, height, width)
+        return read + published_tokenize(heads, 0.7)(pixels, q).sum()
 
     with use_path(path):
         assert_same(
             with_gradients(run, base, queries, keys, values), with_gradients(dense, base, queries, keys, values)
         )
+
+
+@pytest.mark.parametrize('memory_format', [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize('function', [project, project_onto])
+def test_the_fast_path_keeps_the_memory_format(memory_format, function):
+    x = torch.randn(2, 12, 5, 7).contiguous(memory_format=memory_format)
+    with use_path('fused'):
+        refined, gradients = with_gradients(function, x, *torch.randn(2, 2, 1, 5, 12))
+    assert refined.is_contiguous(memory_format=memory_format)
+    assert gradients[0].is_contiguous(memory_format=memory_format)
 
 
 @pytest.mark.parametrize('memory_format', [torch.contiguous_format, torch.channels_last])
@@ -178,22 +169,16 @@ def test_autocast_decides_the_precision(path):
     assert all(leaf.grad.dtype == torch.float32 for leaf in leaves)
 
 
-def test_one_image_is_summed_in_chunks():
-    """Chunks of a size that divides the pixels; a prime number of them is left whole."""
-    for num_pixels in (16 * 7, 15, 13, 17, 1):
-        pixels, queries = random_pixels(1, num_pixels, 8, 'pixel-major'), torch.randn(3, 8, dtype=torch.float64)
+@pytest.mark.parametrize(('samples', 'chunks'), [(1, None), (3, 4)])
+def test_pixels_are_summed_in_chunks(samples, chunks, monkeypatch):
+    """Of a size that divides them; a prime number of them is left whole. Batches, too, as on a GPU."""
+    if chunks:
+        monkeypatch.setattr(fused, '_count_chunks', lambda pixels: chunks)
+    for num_pixels in (60,) if chunks else (16 * 7, 15, 13, 17, 1):
+        pixels, queries = random_pixels(samples, num_pixels, 8, 'pixel-major'), torch.randn(3, 8, dtype=torch.float64)
         with use_path('fused'):
             ours = with_gradients(tokenize, pixels, queries)
         assert_same(ours, with_gradients(published_tokenize(1, 1.0), pixels, queries))
-
-
-def test_batches_are_summed_in_chunks_too(monkeypatch):
-    """As on a GPU, whose processors would wait otherwise."""
-    pixels, queries = random_pixels(3, 60, 8, 'pixel-major'), torch.randn(3, 8, dtype=torch.float64)
-    monkeypatch.setattr(fused, '_count_chunks', lambda pixels: 4)
-    with use_path('fused'):
-        ours = with_gradients(tokenize, pixels, queries)
-    assert_same(ours, with_gradients(published_tokenize(1, 1.0), pixels, queries))
 
 
 def test_one_place_chooses():
