@@ -4,12 +4,15 @@ A map is ``(N, H, W, C)``, tokens are ``(N, K + P, C)``, class tokens first. Win
 convolution's kernel are taken one by one, and matrices act as in ``torch.nn``. ``w`` holds the weights of a part by
 their names in it, statistics of batch normalisation among them.
 
+A whole model takes maps, its weights, the heads of each stage, which stages are there, whether the statistics of the
+batch are taken, and the size of the images that it was built for; it gives tokens.
+
 Letters: N batch, H and W size of the grid, P = H * W tokens of it, K class tokens, C channels, h heads, d channels of
 one, T tokens of a window, S tokens that are attended to.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import torch
 from published_early_equations import gelu
@@ -298,14 +301,7 @@ def shortened(window: int, built: Size | None, stage: int, is_cropped: bool = Fa
     return side, side
 
 
-def swin(
-    x: Tensor,
-    w: Weights,
-    heads: Sequence[int],
-    stages: Sequence[int] = range(4),
-    training: bool = False,
-    built: Size | None = None,
-) -> Tensor:
+def swin(x, w, heads, stages=range(4), training=False, built=None):
     for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
         window = shortened(7, built, stage)
         x = patches_or_merged(x, under(w_s, 'embed'), stage == 0)
@@ -356,14 +352,7 @@ def cosine_attention(x: Tensor, w: Weights, heads: int, window: Size, shift: Siz
     return linear(in_windows(x, window, relate, shift=shift), under(w, 'proj'))
 
 
-def swin_v2(
-    x: Tensor,
-    w: Weights,
-    heads: Sequence[int],
-    stages: Sequence[int] = range(4),
-    training: bool = False,
-    built: Size | None = None,
-) -> Tensor:
+def swin_v2(x, w, heads, stages=range(4), training=False, built=None):
     for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
         window = shortened(8, built, stage)
         embed = under(w_s, 'embed')
@@ -389,9 +378,7 @@ def reduced_attention(x: Tensor, w: Weights, heads: int, size: Size, ratio: int)
     return linear(attend(linear(x, under(w, 'query')), k, v, heads), under(w, 'proj'))
 
 
-def pvt(
-    x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int] = range(4), training: bool = False
-) -> Tensor:
+def pvt(x, w, heads, stages=range(4), training=False):
     for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
         side = (4, 2, 2, 2)[stage]
         x = convolution(x, under(w_s, 'embed.projection'), side, stride=side)
@@ -442,9 +429,7 @@ def mixed_attention(x: Tensor, w: Weights, heads: int, size: Size, stage: int) -
     return linear(read, under(w, 'proj'))
 
 
-def rest(
-    x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int] = range(4), training: bool = False
-) -> Tensor:
+def rest(x, w, heads, stages=range(4), training=False):
     for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
         embed = under(w_s, 'embed')
         if stage == 0:
@@ -481,9 +466,7 @@ def stripe_attention(x: Tensor, w: Weights, heads: int, window: Size) -> Tensor:
     return in_windows(linear(x, under(w, 'qkv')), window, relate, centered=True)
 
 
-def cswin(
-    x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int] = range(4), training: bool = False
-) -> Tensor:
+def cswin(x, w, heads, stages=range(4), training=False):
     for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
         side, stride, padding = (7, 4, 2) if stage == 0 else (3, 2, 1)
         x = convolution(x, under(w_s, 'embed.projection'), side, stride, padding)
@@ -517,7 +500,7 @@ def local_feed_forward(x: Tensor, w: Weights, size: Size, training: bool) -> Ten
     return torch.cat([classes, tokens_of(x)], dim=1)
 
 
-def ceit(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+def ceit(x, w, heads, training=False):
     """The class token of each block, ``(N, depth, C)``."""
     (w_s,) = every(w, 'stages')
     layer = under(w_s, 'embed.layers.0')
@@ -550,7 +533,7 @@ def layerwise_class_attention(x: Tensor, w: Weights, heads: int) -> Tensor:
 # CPVT: positions by a convolution behind each of the first five blocks.
 
 
-def cpvt(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+def cpvt(x, w, heads, training=False):
     (w_s,) = every(w, 'stages')
     x = convolution(x, under(w_s, 'embed.projection'), 16, stride=16)
     size, x = x.shape[1:3], tokens_of(x)
@@ -583,9 +566,7 @@ def inverted_residual(x: Tensor, w: Weights, ratio: int) -> Tensor:
     return linear(x, under(w, 'fc2'))
 
 
-def p2t(
-    x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int] = range(4), training: bool = False
-) -> Tensor:
+def p2t(x, w, heads, stages=range(4), training=False):
     for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
         side, stride, padding = (7, 4, 3) if stage == 0 else (3, 2, 1)
         x = convolution(x, under(w_s, 'embed.projection'), side, stride, padding)
@@ -603,14 +584,7 @@ def p2t(
 # Shuffle: windows and dilated ones in turn, a convolution of a window's width, batch normalisation.
 
 
-def shuffle(
-    x: Tensor,
-    w: Weights,
-    heads: Sequence[int],
-    stages: Sequence[int] = range(4),
-    training: bool = False,
-    built: Size | None = None,
-) -> Tensor:
+def shuffle(x, w, heads, stages=range(4), training=False, built=None):
     for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
         window = shortened(7, built, stage, is_cropped=True)
         embed = under(w_s, 'embed')
@@ -637,14 +611,7 @@ def shuffle(
 # GG: a glance in dilated windows all over the grid, a gaze by a convolution of the values.
 
 
-def gg(
-    x: Tensor,
-    w: Weights,
-    heads: Sequence[int],
-    stages: Sequence[int] = range(4),
-    training: bool = False,
-    built: Size | None = None,
-) -> Tensor:
+def gg(x, w, heads, stages=range(4), training=False, built=None):
     for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
         window = shortened(7, built, stage)
         x = patches_or_merged(x, under(w_s, 'embed'), stage == 0)
@@ -679,7 +646,7 @@ def squeezed_feed_forward(x: Tensor, w: Weights, training: bool) -> Tensor:
     return batch_norm(x, under(w, 'fc2_norm'), training)
 
 
-def localvit(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+def localvit(x, w, heads, training=False):
     (w_s,) = every(w, 'stages')
     x = convolution(x, under(w_s, 'embed.projection'), 16, stride=16)
     size = x.shape[1:3]
@@ -706,7 +673,7 @@ def re_attention(x: Tensor, w: Weights, heads: int, training: bool) -> Tensor:
     return linear(read, under(w, 'proj'))
 
 
-def deepvit(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+def deepvit(x, w, heads, training=False):
     (w_s,) = every(w, 'stages')
     embed = under(w_s, 'embed')
     for layer, (side, stride) in zip(every(embed, 'layers'), ((7, 2), (3, 1))):
@@ -751,7 +718,7 @@ def waves(number: int, channels: int) -> Tensor:
     return torch.tensor([[(math.cos if c % 2 else math.sin)(row[c]) for c in range(channels)] for row in angles])
 
 
-def t2t(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+def t2t(x, w, heads, training=False):
     (w_s,) = every(w, 'stages')
     x, size = soft_split(x, 7, 4, 2)
     for transformer in every(w_s, 'embed.transformers'):

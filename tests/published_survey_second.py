@@ -59,7 +59,7 @@ def in_small_vit(x: Tensor, w: Weights, block: Callable) -> Tensor:
     return in_vit(convolution(x, under(w_s, 'embed.projection'), 16, stride=16), w_s, block)
 
 
-def rezero(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+def rezero(x, w, heads, training=False):
     def block(x: Tensor, w: Weights, size: Size, index: int) -> Tensor:
         _, attention, _, feed_forward = branches(w)
         (alpha,) = w['attention.scale.weight']
@@ -69,7 +69,7 @@ def rezero(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) 
     return in_small_vit(x, w, block)
 
 
-def early_convolutions(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+def early_convolutions(x, w, heads, training=False):
     (w_s,) = every(w, 'stages')
     for layer in every(under(w_s, 'embed'), 'layers'):
         x = convolution(x, under(layer, 'conv'), 3, stride=2, padding=1, bias=False)
@@ -96,7 +96,7 @@ def sparse_attention(x: Tensor, w: Weights, heads: int, seen: Callable) -> Tenso
     return linear(torch.cat(read, dim=-1), under(w, 'proj'))
 
 
-def sparse(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+def sparse(x, w, heads, training=False):
     def block(x: Tensor, w: Weights, size: Size, index: int) -> Tensor:
         def seen(i: int, j: int) -> bool:
             if not i or not j:  # the class token
@@ -139,7 +139,7 @@ def performer_attention(x: Tensor, w: Weights, heads: int, epsilon: float = 0.0)
     return linear(torch.cat(read, dim=-1), under(w, 'proj'))
 
 
-def performer(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+def performer(x, w, heads, training=False):
     def block(x: Tensor, w: Weights, size: Size, index: int) -> Tensor:
         norm1, attention, norm2, feed_forward = branches(w)
         x = x + performer_attention(layer_norm(x, norm1, 1e-6), attention, heads[0])
@@ -174,7 +174,7 @@ def fused(x: Tensor, tokens: Tensor, w: Weights) -> Tensor:
     )
 
 
-def token_learner(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+def token_learner(x, w, heads, training=False):
     first, second = every(w, 'stages')
     x = tokens_of(convolution(x, under(first, 'embed.projection'), 16, stride=16)) + first['position.vectors']
     for block in every(first, 'blocks'):
@@ -212,7 +212,7 @@ def hadamard_attention(x: Tensor, w: Weights, heads: int, group_width: int = 4) 
     return linear(torch.cat([sum(read[head::heads]) for head in range(heads)], dim=-1), under(w, 'proj'))
 
 
-def swin_with(x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int], attention: Callable) -> Tensor:
+def swin_with(x, w, heads, stages, attention):
     """Swin, whose blocks have ``attention(map, weights, heads, stage, index, is_last)``."""
     for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
         x = patches_or_merged(x, under(w_s, 'embed'), stage == 0)
@@ -229,14 +229,7 @@ def shifted_attention(x: Tensor, w: Weights, heads: int, index: int, window: Siz
     return linear(window_attention(x, w, heads, window, shift=shift)[0], under(w, 'proj'))
 
 
-def elsa(
-    x: Tensor,
-    w: Weights,
-    heads: Sequence[int],
-    stages: Sequence[int] = range(4),
-    training: bool = False,
-    built: Size | None = None,
-) -> Tensor:
+def elsa(x, w, heads, stages=range(4), training=False, built=None):
     def attention(x: Tensor, w: Weights, heads: int, stage: int, index: int, is_last: bool) -> Tensor:
         if stage < 3:
             return hadamard_attention(x, w, heads)
@@ -256,14 +249,7 @@ def pooled_attention(x: Tensor, w: Weights, heads: int) -> Tensor:
     return map_of(linear(read, under(w, 'proj')), x.shape[1:3])
 
 
-def hswin(
-    x: Tensor,
-    w: Weights,
-    heads: Sequence[int],
-    stages: Sequence[int] = range(4),
-    training: bool = False,
-    built: Size | None = None,
-) -> Tensor:
+def hswin(x, w, heads, stages=range(4), training=False, built=None):
     def attention(x: Tensor, w: Weights, heads: int, stage: int, index: int, is_last: bool) -> Tensor:
         if is_last:
             return pooled_attention(x, w, heads)
@@ -306,9 +292,7 @@ def shuffled(messengers: Tensor, region: int) -> Tensor:
     return result
 
 
-def msg(
-    x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int] = range(4), training: bool = False
-) -> Tensor:
+def msg(x, w, heads, stages=range(4), training=False):
     for w_s, h, stage, region in zip(every(w, 'stages'), heads, stages, (4, 4, 2, 1)):
         embed = under(w_s, 'embed')
         if stage == 0:
@@ -383,7 +367,7 @@ def normal_cell(x: Tensor, w: Weights, size: Size, heads: int, groups: int, trai
     return x + mlp(layer_norm(x, norm2, 1e-6), feed_forward, ratio=3)
 
 
-def vitae(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+def vitae(x, w, heads, training=False):
     stages = every(w, 'stages')
     for w_s, options in zip(stages, ((7, 4, (1, 2, 3, 4)), (3, 2, (1, 2, 3)), (3, 2, (1, 2)))):
         tokens, size = reduction_cell(x, under(w_s, 'embed'), *options, training)
@@ -449,7 +433,7 @@ def sampled(x: Tensor, w: Weights, heads: int, training: bool) -> Tensor:
     return tokens
 
 
-def progressive_sampling(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+def progressive_sampling(x, w, heads, training=False):
     (w_s,) = every(w, 'stages')
     x = sampled(x, under(w_s, 'embed'), 6, training)
     x = torch.cat([torch.cat([w_s['class_tokens']] * len(x)), x], dim=1)
@@ -461,7 +445,7 @@ def progressive_sampling(x: Tensor, w: Weights, heads: Sequence[int], training: 
 # LV-ViT: a stem of convolutions, branches of half their weight.
 
 
-def lv_vit(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+def lv_vit(x, w, heads, training=False):
     (w_s,) = every(w, 'stages')
     for layer, (side, stride) in zip(every(under(w_s, 'embed'), 'layers'), ((7, 2), (3, 1), (3, 1))):
         x = convolution(x, under(layer, 'conv'), side, stride, padding=side // 2, bias=False)
@@ -540,7 +524,7 @@ def exchanged(maps: list[Tensor], w: Weights, training: bool) -> list[Tensor]:
     return results
 
 
-def hrformer(x: Tensor, w: Weights, heads: Sequence[Sequence[int]], training: bool = False) -> list[Tensor]:
+def hrformer(x, w, heads, training=False):
     for index in (0, 1):
         x = normed(x, under(w, f'stem.{index}'), training, 3, 2)
     for index in (2, 3):
