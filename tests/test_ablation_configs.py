@@ -10,6 +10,7 @@ from docs.reports.paper import ABLATIONS
 
 CONFIGS = Path(__file__).parents[1] / 'configs'
 LEAVES = sorted((CONFIGS / 'ablations').glob('*/*.py'))
+OTHERS = sorted((CONFIGS / 'mvit/ablations').glob('*.py'))
 VARIANTS = [(table.key, name) for table in ABLATIONS.values() for name in table.variants.values() if name]
 
 
@@ -19,13 +20,9 @@ def settings(path):
     return [line for line in lines if line and not line.startswith('#')]
 
 
-@pytest.mark.parametrize('leaf', LEAVES, ids=lambda path: path.stem)
-def test_a_leaf_has_at_most_ten_lines_of_settings(leaf):
+@pytest.mark.parametrize('leaf', [*LEAVES, *OTHERS], ids=lambda path: path.stem)
+def test_a_leaf_has_at_most_ten_lines_and_changes_the_backbone_of_one_config_alone(leaf):
     assert 2 <= len(settings(leaf)) <= 10
-
-
-@pytest.mark.parametrize('leaf', LEAVES, ids=lambda path: path.stem)
-def test_a_leaf_inherits_from_one_config_and_changes_its_backbone_alone(leaf):
     base = settings(leaf)[0]
     base = Config.fromfile(leaf.parent / base.removeprefix('_base_ = ').strip("'")).to_dict()
     cfg = Config.fromfile(leaf).to_dict()

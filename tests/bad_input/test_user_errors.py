@@ -151,10 +151,7 @@ CONFIGS = [
         + 'scenes.update(reduce_zero_label=True)',
         'scenes/masks/0.png cannot be read: AssertionError: Initialize dataset with `reduce_zero',
     ),
-    (
-        SCENES + "scenes['metainfo'].update(palette=[[0, 0, 0]])",
-        'BaseSegDataset: ValueError: palette does not match',
-    ),
+    (SCENES + "scenes['metainfo'].update(palette=[[0, 0, 0]])", 'BaseSegDataset: ValueError: palette does not match'),
     (
         SCENES.replace('BaseSegDataset', 'ADE20KDataset'),
         "in ADE20KDataset: ValueError: new classes ('background', 'digit') is not a subset of classes ('wall',",

@@ -242,12 +242,7 @@ def test_two_checkpoints_side_by_side(work):
 
 def test_curves_of_a_resumed_training_go_on_where_it_was_resumed(tmp_path):
     rows = {
-        '1': [
-            dict(loss=2.0, step=10),
-            dict(loss=1.5, step=20),
-            dict(accuracy=50.0, step=1),
-            dict(loss=9.0, step=30),
-        ],
+        '1': [dict(loss=2.0, step=10), dict(loss=1.5, step=20), dict(accuracy=50.0, step=1), dict(loss=9.0, step=30)],
         '2': [dict(loss=1.0, step=30, lr=0.1), dict(accuracy=60.0, step=2)],
     }
     for name, lines in rows.items():

@@ -12,16 +12,7 @@ import pyarrow
 import pytest
 from datasets import Dataset
 from forked_tools import run_forked
-from hugging_face_data import (
-    CLASSES,
-    MASK_CLASSES,
-    SPLITS,
-    encode,
-    make_image,
-    make_mask,
-    make_rows,
-    make_splits,
-)
+from hugging_face_data import CLASSES, MASK_CLASSES, SPLITS, encode, make_image, make_mask, make_rows, make_splits
 from run_comparison import assert_same_end
 from small_image_config import SMALL_IMAGES
 from tool_runner import ROOT, assert_one_line

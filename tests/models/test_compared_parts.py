@@ -93,11 +93,6 @@ def test_a_centre_that_loses_its_pixels_stays():
     assert torch.allclose(cluster_pixels(x, (2, 2), 3), torch.full((1, 4, 3), 3**-0.5))
 
 
-def test_no_gradient_passes_through_the_assignment():
-    part, x = make(ClusteringTokenizer, SIZES[0])
-    assert not part.filters(x, None).requires_grad
-
-
 @pytest.mark.parametrize(('cells', 'grid'), [(1, (1, 1)), (8, (2, 4)), (16, (4, 4)), (32, (4, 8)), (7, (1, 7))])
 def test_grid_of_the_cells(cells, grid):
     assert nearest_square(cells) == grid

@@ -8,14 +8,7 @@ import torch
 from comparisons import assert_same
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from vt.models import (
-    AbsolutePosition,
-    CubeEmbed,
-    DecomposedRelativePosition,
-    MultiscaleBlock,
-    PoolingAttention,
-    SeparatePosition,
-)
+from vt.models import AbsolutePosition, DecomposedRelativePosition, MultiscaleBlock, PoolingAttention, SeparatePosition
 from vt.models.token_pooling import kernel_sides
 
 pytestmark = pytest.mark.usefixtures('double_precision')
@@ -167,10 +160,3 @@ def test_relative_positions_of_another_grid_lie_between_the_learned_ones():
     assert finer.shape == (7, 7)
     assert (finer.diff(dim=0) >= 0).all()
     assert (finer.diff(dim=1) <= 0).all()
-
-
-def test_cubes_overlap_as_they_are_told():
-    part = CubeEmbed(3, 4, (3, 7, 7), (2, 4, 4), (1, 3, 3))
-    tokens, size = part(torch.randn(2, 3, 5, 18, 23))
-    assert size == (3, 5, 6)
-    assert tokens.shape == (2, 90, 4)

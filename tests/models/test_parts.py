@@ -92,17 +92,6 @@ def test_two_modules_are_the_equations_in_turn(size):
     torch.testing.assert_close(tokens, expected)
 
 
-def test_permuting_pixels_permutes_the_map_and_keeps_the_tokens():
-    x, _ = random_map_and_tokens(2, 16, 5, 3, 4, 32)
-    module = randomize(make_modules())[0]
-    order = torch.randperm(15)
-    shuffled = x.flatten(2)[..., order].unflatten(2, (5, 3))
-    refined, tokens = module(x)
-    refined_shuffled, tokens_shuffled = module(shuffled)
-    torch.testing.assert_close(tokens_shuffled, tokens)
-    torch.testing.assert_close(refined_shuffled.flatten(2), refined.flatten(2)[..., order])
-
-
 @pytest.mark.parametrize('version', VERSIONS)
 @pytest.mark.parametrize('memory_format', [torch.contiguous_format, torch.channels_last])
 @pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])

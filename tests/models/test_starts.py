@@ -188,15 +188,6 @@ def test_mvit_starts_as_slowfast_draws_it_on_request(name, slowfast, tmp_path):
     assert_starts(build(config), [*theirs, *COMMON] if slowfast else COMMON)
 
 
-@pytest.mark.parametrize('name', ['twins-pcpvt-small', 'pvtv2-b2', 'cait-s24', 'mvitv2-tiny'])
-def test_a_file_of_weights_replaces_the_start(name, tmp_path):
-    """As docs/survey.md has it, in a leaf config."""
-    weights = f"model = dict(backbone=dict(init_cfg=dict(type='Pretrained', checkpoint='{name}.pth')))\n"
-    (tmp_path / 'leaf.py').write_text(f"_base_ = '{find_config(f'{name}_16xb64-300e_in1k')}'\n{weights}")
-    backbone = MODELS.build(Config.fromfile(tmp_path / 'leaf.py').model.backbone)
-    assert backbone.init_cfg == dict(type='Pretrained', checkpoint=f'{name}.pth')
-
-
 def test_tnt_starts_as_its_authors_draw_it():
     """huawei-noah/CV-Backbones 25531f7 tnt_pytorch/tnt.py; MMPretrain's code draws Q, K and V by Xavier."""
     config = Config.fromfile(find_config('tnt-small_8xb128-310e-authors_in1k'))

@@ -7,7 +7,7 @@ import published_survey_second as published
 import pytest
 import torch
 from published_equations import softmax
-from survey_backbones import Alone, assert_equal_with_gradients, build, randomise, read
+from survey_backbones import Alone, assert_equal_with_gradients, randomise, read
 from torch import nn
 
 from vt.engine.counting import count_complexity
@@ -19,7 +19,6 @@ from vt.models import (
     ReductionCell,
     SinusoidalPosition,
     SparseAttention,
-    TokenLearner,
     record_attention,
 )
 from vt.models.attentions.performer import TokenPerformer, draw_directions, log_features
@@ -28,10 +27,7 @@ from vt.models.messengers import shuffle
 from vt.ops.neighbours import sum_at_once, sum_one_by_one
 from vt.registry import MODELS
 
-pytestmark = [
-    pytest.mark.filterwarnings('ignore:Unnecessary conv bias'),
-    pytest.mark.usefixtures('double_precision'),
-]
+pytestmark = [pytest.mark.filterwarnings('ignore:Unnecessary conv bias'), pytest.mark.usefixtures('double_precision')]
 
 
 @pytest.mark.parametrize(('windows', 'region'), [((4, 6), 2), ((2, 4), 4), ((3, 1), 2)])
@@ -128,28 +124,12 @@ def test_hrformer_gives_its_maps_of_images_of_any_size():
     assert rates == pytest.approx([0, 0.1, 0.2])
 
 
-def test_a_window_and_its_messenger_are_recorded():
-    backbone = build('msg-tiny', 56, channels=16)
-    with torch.no_grad(), record_attention(backbone) as records:
-        backbone(torch.randn(2, 3, 56, 56))
-    assert records['stages.0.blocks.0.attention.part'].attention.shape == (2 * 4, 2, 50, 50)
-
-
 @pytest.mark.parametrize('size', [(4, 5), (3, 1)])
 def test_points_are_sampled_between_pixels_and_zeros_outside(size):
     torch.manual_seed(0)
     x, points = torch.randn(2, 3, *size), torch.rand(2, 30, 2) * 8 - 2
     expected = [[published.at(own.permute(1, 2, 0), *place) for place in places] for own, places in zip(x, points)]
     torch.testing.assert_close(sample(x, points), torch.stack([torch.stack(each) for each in expected]))
-
-
-def test_a_block_of_rezero_begins_as_the_identity():
-    model = build('vit-rezero', 32)
-    block = model.stages[0].blocks[0]
-    block.attention.scale.weight.data.zero_()
-    x = torch.randn(2, 5, 12)
-    assert torch.equal(block(x, (2, 2)), x)
-    assert block.attention.scale is block.feed_forward.scale
 
 
 def test_positive_features_are_exact_in_expectation():
@@ -249,13 +229,6 @@ def test_sparse_maps_are_of_those_that_are_seen(size):
         for j in range(size[0] * size[1]):
             rows, columns = (abs(a - b) for a, b in zip(divmod(i, size[1]), divmod(j, size[1])))
             assert (maps[..., 1 + i, 1 + j] > 0).all() == (max(rows, columns) <= 1 or rows % 3 == columns % 3 == 0)
-
-
-def test_learned_tokens_are_averages():
-    x = torch.randn(2, 8, 3, 4)
-    maps = TokenLearner(8, 8, num_tokens=5).attention(x)
-    assert maps.shape == (2, 1, 5, 3, 4)
-    torch.testing.assert_close(maps.sum(dim=(-2, -1)), torch.ones(2, 1, 5))
 
 
 def test_waves_of_a_finer_grid_pass_through_those_of_training():

@@ -133,11 +133,3 @@ def test_mmsegs_counter_of_flops():
     data = model.data_preprocessor(dict(inputs=[torch.rand(3, 64, 96)], data_samples=[sample]))
     flops = get_model_complexity_info(model, inputs=data['inputs'], show_table=False, show_arch=False)['flops']
     assert flops == pytest.approx(count_complexity(model, data['inputs']).flops, rel=0.01)
-
-
-def test_onnx(tmp_path):
-    pytest.importorskip('onnx')
-    model, make_inputs = make('backbone')
-    file = tmp_path / 'model.onnx'
-    torch.onnx.export(model, (make_inputs(2, 12, 8),), file, dynamo=False, dynamic_axes=dict(x={0: 'n'}))
-    assert file.stat().st_size > 0

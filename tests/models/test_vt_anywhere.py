@@ -198,21 +198,6 @@ def test_layers_are_counted_from_the_image_to_the_head(name):
     assert max(d for p, d in depths.items() if p.startswith('backbone.')) < min(of_modules[0])
 
 
-def test_a_classifier_takes_layer_wise_rates(tmp_path):
-    from mmpretrain.engine.optimizers import LearningRateDecayOptimWrapperConstructor
-
-    backbone = dict(type='vt.VTBackbone', backbone=FOREIGN['regnet'][0], in_channels=384, **SMALL)
-    head = dict(type='LinearClsHead', num_classes=3, in_channels=32)
-    model = MODELS.build(dict(type='ImageClassifier', backbone=backbone, neck=dict(type='vt.TokenAverage'), head=head))
-    cfg = dict(type='OptimWrapper', optimizer=dict(type='SGD', lr=1.0, weight_decay=0.1))
-    groups = LearningRateDecayOptimWrapperConstructor(cfg, dict(layer_decay_rate=0.5))(model).optimizer.param_groups
-    rates = {group['param_name']: group['lr'] for group in groups}
-    assert rates['head.fc.weight'] == 1
-    assert rates['backbone.stage.1.relation.key.weight'] == 0.5
-    assert rates['backbone.stage.0.relation.key.weight'] == 0.25
-    assert rates['backbone.backbone.conv1.weight'] == min(rates.values()) < 0.01
-
-
 def test_what_is_frozen_stays_so():
     whole, shorter, drop, channels = FOREIGN['regnet']
     own = VTBackbone(whole | shorter | dict(frozen_stages=2), channels, drop=drop, **SMALL).train()

@@ -70,16 +70,6 @@ def test_layers_start_different():
     assert not torch.equal(first, second)
 
 
-def test_the_class_token_reads_the_visual_tokens_and_their_places():
-    neck = make(5)
-    x = torch.randn(1, 6, 4, 4, dtype=torch.float64)
-    (vector,) = neck([x])
-    assert not torch.allclose(neck([2 * x])[0], vector)
-    with torch.no_grad():
-        neck.position_embedding[:, 1:] = neck.position_embedding[:, 1:].flip(1)
-    assert not torch.allclose(neck([x])[0], vector)
-
-
 @pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
 def test_half_precision_is_near_float64(dtype):
     neck = build().neck.double()

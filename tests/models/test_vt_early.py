@@ -128,14 +128,6 @@ def test_every_token_is_renewed_by_two_dynamic_tokenizers_in_a_row():
     assert not torch.isin(part(x, once), tokens).any()
 
 
-def test_positions_tell_apart_what_the_pixels_alone_cannot():
-    """The same pixels at other places: the same tokens without positions, other ones with them."""
-    x, _ = random_map_and_tokens(*SIZE)
-    part, placed = make_static(SIZE, None).double(), make_static(SIZE, GRIDS[1]).double()
-    torch.testing.assert_close(part(x.flip(-2)), part(x))
-    assert not torch.allclose(placed(x.flip(-2)), placed(x), rtol=1e-3)
-
-
 def test_an_encoding_keeps_its_scale_when_the_image_grows():
     torch.manual_seed(0)
     encoder = PositionEncoder(12, size=14)

@@ -106,10 +106,7 @@ ROWS = [
     (lambda: build_small('msg-tiny', 56), 'channels=9 is not divisible by region'),
     (lambda: build_small('vit-rezero', 32, layer_scale=1.0), 'rezero and layer_scale are both set'),
     (lambda: PoolingAttention(6, 4, (2, 2)), 'channels=6 is not divisible by num_heads=4'),
-    (
-        lambda: MViT(arch=dict(channels=9, depths=(1, 1), num_heads=2)),
-        'channels=9 is not divisible by num_heads=2',
-    ),
+    (lambda: MViT(arch=dict(channels=9, depths=(1, 1), num_heads=2)), 'channels=9 is not divisible by num_heads=2'),
     (lambda: MViT(key_value_stride=[4, 2]), r'key_value_stride=\[4, 2\] has 2 entries for 4 stages'),
     (lambda: MViT(key_value_stride=(1, 4, 4)), r'key_value_stride=\(1, 4, 4\) must have 2 positive numbers'),
     (lambda: MViT(key_value_stride=0), r'key_value_stride=\(0, 0\) must have 2 positive numbers'),

@@ -15,13 +15,7 @@ from vt.models import VTResNet
 from vt.models.grouped_linear import GroupedLinear
 from vt.models.token_side import prepare_for_onednn
 from vt.ops import token_products
-from vt.ops.token_products import (
-    choose_token_library,
-    multiply,
-    onednns_lead,
-    token_library,
-    use_fastest_library,
-)
+from vt.ops.token_products import choose_token_library, multiply, onednns_lead, token_library, use_fastest_library
 
 SIZES = [(16, 256, 256), (16, 512, 1024), (128, 1024, 256), (512, 256, 512), (300, 384, 96), (1024, 1024, 1024)]
 

@@ -99,8 +99,7 @@ def test_the_interval_is_students():
 
 
 @pytest.mark.parametrize(
-    ('values', 'verdict'),
-    [([80.0, 81.0], 'worse'), ([99.0, 98.0], 'better'), ([90.4, 91.4], 'no clear difference')],
+    ('values', 'verdict'), [([80.0, 81.0], 'worse'), ([99.0, 98.0], 'better'), ([90.4, 91.4], 'no clear difference')]
 )
 def test_verdicts(values, verdict):
     reference = scores([90.0, 91.0])
