@@ -45,7 +45,6 @@ def take_step(path):
     from mmseg.structures import SegDataSample
     from vt.engine.checks.config import check_config
     from vt.engine.checks.parameter_rules import check_parameter_rules
-    from vt.engine.checks.variables import own_words
     from vt.apis.folders import describe
     from vt.errors import UserError
     check_config(cfg)
@@ -83,9 +82,7 @@ def take_step(path):
         inputs = torch.zeros(2, 3, *frames, side, side, dtype=torch.uint8)
     model = revert_sync_batchnorm(MODELS.build(cfg.model))
     model.init_weights()
-    options = cfg.get('optim_wrapper') or {}
-    keys = (options.get('paramwise_cfg') or {}).get('custom_keys') or {}
-    check_parameter_rules(model, options, own_words(path, keys))
+    check_parameter_rules(model, cfg.get('optim_wrapper') or {}, path)
     data = model.data_preprocessor(dict(inputs=inputs, data_samples=samples), True)
     loss, _ = model.parse_losses(model(**data, mode='loss'))
     loss.backward()

@@ -105,7 +105,7 @@ def build(cfg: Config) -> nn.Module:
 def list_undecayed(model: nn.Module, custom_keys: dict[str, dict]) -> str:
     """The keys without decay that rule a parameter, in the order of the alphabet."""
     rules = match_parameters(model, custom_keys)
-    found = {rule.key for rule in rules if rule.names and not rule.options.get('decay_mult', 1.0)}
+    found = {key for key, names in rules.items() if names and not custom_keys[key].get('decay_mult', 1.0)}
     return ', '.join(f'`{key}`' for key in sorted(found)) or 'nothing'
 
 

@@ -38,8 +38,8 @@ def test_whole_images(workers, folder):
     assert 'rror' not in result.stderr
     assert 'No problem found' in result.stdout
     train, test = report['data_sets']
-    assert (train['samples'], train['smallest'], train['largest']) == (2, [30, 50], [31, 50])
-    assert (test['split'], test['modes'], test['classes']) == ('val', {'RGB': 2}, {'cat': 1, 'dog': 1})
+    assert 'train: CustomDataset, 2 samples; 30x50 to 31x50 pixels; 2 RGB; 2 classes' in train['line']
+    assert (test['split'], test['classes']) == ('val', {'cat': 1, 'dog': 1})
     assert report['problems'] == []
 
 
@@ -58,7 +58,7 @@ def test_every_bad_image_is_listed(folder):
     found = {problem['file']: problem['message'] for problem in report['problems']}
     assert "has mode I;16, which Pillow does not scale: use imdecode_backend='cv2'" in found['data/images/cat/16.png']
     assert 'has mode F' in found['data/images/cat/4_bad.tif']
-    assert found['data/held out/cat/again.png'] == 'is the same image as data/images/cat/a.png of train'
+    assert found['data/held out/cat/again.png'].startswith('is the same image as data/images/cat/a.png of train')
     assert all(file in result.stdout for file in found)
     assert '7 problems: 4 unreadable, 2 mode, 1 duplicate.' in result.stdout
 
@@ -67,7 +67,7 @@ def test_every_missing_file_of_a_list_is_listed(folder):
     config = FOLDER.replace("data_prefix='images',", "data_prefix='images', ann_file='list.txt',")
     write(folder / 'data/list.txt', b'cat/a.png 0\ncat/a.png\n')
     _, report = check(folder, config, '--splits', 'train')
-    assert report['counts'] == dict(empty=1)
+    assert report['counts'] == {'not read': 1}
     write(folder / 'data/list.txt', b'cat/a.png 0\ncat/gone.png 1\n')
     _, report = check(folder, config, '--splits', 'train')
     assert [problem['file'] for problem in report['problems']] == ['data/images/cat/gone.png']
@@ -94,7 +94,7 @@ def test_data_in_memory_and_empty_folders(tmp_path):
     (tmp_path / 'data/images').mkdir(parents=True)
     result, report = check(tmp_path, FOLDER)
     assert result.returncode == 1
-    assert report['counts'] == dict(empty=1)
+    assert report['counts'] == {'not read': 1}
 
 
 def test_a_data_set_that_cannot_be_listed_is_said(tmp_path):

@@ -8,8 +8,8 @@ import pytest
 from mmpretrain.datasets import CustomDataset, MultiLabelDataset
 
 from vt.data_checks.labels import compare_classes, find_gaps, labels_of, tabulate_classes
-from vt.data_checks.samples import Problem
-from vt.engine.checks.classes import compare_with_checkpoint
+from vt.data_checks.samples import Problem, Sample, infos_of
+from vt.engine.checks.classes import compare_with_checkpoint, labels_in
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def load(tmp_path):
         metainfo = classes and dict(classes=classes)
         dataset = CustomDataset(str(tmp_path / split), metainfo=metainfo, lazy_init=True, serialize_data=False)
         dataset.full_init()
-        return labels_of(split, dataset)
+        return labels_of(split, dataset, [Sample('', labels_in(info)) for info in infos_of(dataset)], None)
 
     return load
 
@@ -39,7 +39,10 @@ def messages(problems):
     [
         (('apple', 'banana', 'Cherry'), "rename 'Cherry' to 'cherry'"),
         (('apple', 'banana ', 'cherry'), "rename 'banana ' to 'banana'"),
-        (('banana', 'cherry'), 'create an empty folder '),
+        (
+            ('banana', 'cherry'),
+            "does not have the class folder 'apple' of train: give both the same, if need be as empty folders",
+        ),
         (('apple', 'banana', 'cherry', 'date'), "has the class folder 'date', which train"),
         (('apple', 'banana', 'kiwi'), "has the class folder 'kiwi', which train"),
     ],
@@ -55,7 +58,7 @@ def test_folders_in_another_unicode_normalisation(load):
     assert [row['name'] for row in tabulate_classes(splits[:2])] == ['caf\u00e9', 'tea']
     splits[0] = load('more', 'caf\u00e9', 'cafz')
     (found,) = messages(compare_classes([splits[0], splits[2]]))
-    words = r"has the class folder 'cafe\u0301', but more has 'caf\xe9' in another Unicode normalisation, so the "
+    words = r"has the class folder 'cafe\u0301', but more has 'caf\xe9', so the "
     assert words in found
     assert r"rename 'cafe\u0301' to 'caf\xe9'" in found
 
@@ -100,7 +103,7 @@ def test_classes_of_an_annotation_file_in_another_order(tmp_path):
         path.write_text(json.dumps(dict(metainfo=dict(classes=classes), data_list=items)))
         dataset = MultiLabelDataset(str(path), lazy_init=True, serialize_data=False)
         dataset.full_init()
-        return labels_of(split, dataset)
+        return labels_of(split, dataset, [Sample('', labels_in(info)) for info in infos_of(dataset)], None)
 
     train, val = load('train', ['a', 'b', 'c']), load('val', ['a', 'c', 'b'])
     assert train.counts == {0: 1, 1: 1, 2: 1}

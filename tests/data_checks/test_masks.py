@@ -82,13 +82,13 @@ def test_values_that_are_no_labels(data, mask, options, words):
 @pytest.mark.parametrize(
     ('mask', 'options', 'words'),
     [
-        (halves(0, 1), {}, "has no pixel of 'c' in 1 mask: it is not learned"),
-        (halves(1, 2), {}, "has no pixel of 'a' in 1 mask: if 1 is 'a', set reduce_zero_label=True"),
-        (halves(0, 1, 2), dict(reduce_zero_label=True), "has no pixel of 'c' in 1 mask: reduce_zero_label=True"),
+        (halves(0, 1), {}, "has no pixel of 'c', in 1 mask: it is not learned"),
+        (halves(1, 2), {}, "has no pixel of 'a', in 1 mask: if 1 is 'a', set reduce_zero_label=True"),
+        (halves(0, 1, 2), dict(reduce_zero_label=True), "has no pixel of 'c', in 1 mask: reduce_zero_label=True"),
         (
             halves(0, 1, 2),
             dict(exif=3),
-            'is rotated by its EXIF orientation when it is read, but its mask is not: check that masks',
+            'images/0.jpg, which is rotated by its EXIF orientation when it is read',
         ),
     ],
 )

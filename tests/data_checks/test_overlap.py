@@ -34,13 +34,13 @@ def mnist(folder, **test):
 def test_a_test_split_in_memory_that_is_the_training(tmp_path):
     write_mnist(tmp_path)
     warnings = check_data(mnist(tmp_path), ('train', 'val'))
-    assert any('has images of train: 20 of 20 that were compared' in warning for warning in warnings)
+    assert any('is the same image as an image in memory of train' in warning for warning in warnings)
     assert any('test_mode=True' in warning for warning in warnings)
     report = read_data(mnist(tmp_path), ('train', 'val'), 1)[0]
     assert report['counts'] == dict(duplicate=20)
     assert [row['train'] for row in report['classes']] == ['2'] * 10
     own = mnist(tmp_path, test_mode=True)
-    assert not any('has images of train' in warning for warning in check_data(own, ('train', 'val')))
+    assert not any('is the same image' in warning for warning in check_data(own, ('train', 'val')))
     assert read_data(own, ('train', 'val'), 1)[0]['counts'] == {}
 
 

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 import vt
-from vt.data_checks.coverage import look_at_coverage, problems_of
+from vt.data_checks.coverage import find_left_out
 from vt.errors import UserError
 
 
@@ -33,7 +33,7 @@ def test_linked_folders_are_read_once(tmp_path):
     options = dict(data_root=str(tmp_path), data_prefix=dict(img_path='images', seg_map_path='masks'))
     infos = [load(**options).get_data_info(index) for index in range(2)]
     assert [os.path.relpath(info['seg_map_path'], tmp_path) for info in infos] == ['masks/a.png', 'masks/site/b.png']
-    assert problems_of(look_at_coverage(load(**options))) == []
+    assert [problem.file for problem in find_left_out(load(**options))] == [str(tmp_path / 'masks')]  # back/a.png
 
 
 def test_masks_in_another_unicode_normalisation_than_their_images(tmp_path):
@@ -42,7 +42,7 @@ def test_masks_in_another_unicode_normalisation_than_their_images(tmp_path):
     (tmp_path / 'list').write_text('cafe\u0301/\u00fc\n', encoding='utf-8')
     for dataset in (load(**options), load(ann_file='list', **options)):
         assert dataset.get_data_info(0)['seg_map_path'] == str(tmp_path / 'masks/cafe\u0301/u\u0308.png')
-        assert problems_of(look_at_coverage(dataset)) == []
+        assert not [*find_left_out(dataset)]
 
 
 def test_images_and_masks_of_any_suffix(tmp_path):
@@ -56,11 +56,9 @@ def test_images_and_masks_of_any_suffix(tmp_path):
         ['images/2.jpg', 'masks/2.png'],  # not there, which is an error of the check
         ['images/below/1.webp', 'masks/below/1.PNG'],
     ]
-    images, masks = look_at_coverage(dataset)
-    assert (images.used, masks.used) == (3, 2)
-    assert [*masks.left_out] == ['a mask without an image']
-    assert not problems_of([images])
-    assert not problems_of(look_at_coverage(load(indices=[1], **options))[:1])
+    for whole in (dataset, load(indices=[1], **options)):
+        (problem,) = find_left_out(whole)
+        assert problem.message.endswith('masks/4.png: a mask without an image')
     (tmp_path / 'list').write_text('0\n')
     assert len(load(ann_file='list', **options)) == 1
     assert 'seg_map_path' not in load(data_prefix=dict(img_path=str(tmp_path / 'images')))[0]

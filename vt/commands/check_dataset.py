@@ -12,11 +12,9 @@ from rich.console import Console
 
 from vt.analysis.tables import print_table
 from vt.data_checks.data import Source
-from vt.data_checks.data_report import read_data
-from vt.data_checks.samples import Problem
+from vt.data_checks.data_report import in_line, read_data
 from vt.engine.checks.channels import TURNS, preprocessor_of
 from vt.engine.checks.config import check_config
-from vt.engine.config_parts import dicts_in
 from vt.engine.image_hooks import reads_bgr
 from vt.engine.imbalance import pixel_weights
 from vt.engine.prepare import read_config
@@ -53,8 +51,7 @@ def check_dataset(args: argparse.Namespace) -> None:
     if folder is not None:
         folder.mkdir(exist_ok=True)
         write_json(report, folder / 'data.json')
-        lines = [*map(describe_data_set, report['data_sets'])]
-        write_page(folder / 'index.html', args.config, report, sources, lines, reads_bgr(cfg))
+        write_page(folder / 'index.html', args.config, report, sources, reads_bgr(cfg))
         print(f'written to {folder}')
     elif args.out:
         write_json(report, args.out, follow=True)
@@ -67,13 +64,12 @@ def print_report(report: dict) -> None:
     console = Console(highlight=False, markup=False, soft_wrap=True)
     problems = report['problems']
     for data_set in report['data_sets']:
-        console.print(describe_data_set(data_set))
+        console.print(data_set['line'])
     if 1 < len(report['classes']) <= SHOWN:
         print_table(report['classes'], 'Classes, and their samples (pixels of masks) in each split')
     for problem in (*problems[:SHOWN], *report['warnings'][:SHOWN]):
-        where = Problem(**{name: value for name, value in problem.items() if name != 'split'})
         level = 'warning: ' if problem in report['warnings'] else ''
-        console.print(printable(f'{level}{problem["split"]}: {where}'))
+        console.print(printable(level + in_line(problem)))
     if len(problems) > SHOWN:
         console.print(f'... and {len(problems) - SHOWN} more; --out FILE has them all')
     counts = ', '.join(f'{number} {kind}' for kind, number in report['counts'].items())
@@ -100,36 +96,7 @@ def print_imbalance(sources: Sequence[Source], cfg: Config) -> None:
     if not found or max(found) < UNEVEN * min(found) or cfg.get('imbalance'):
         return
     line = "imbalance = 'weighted', or 'balanced', or 'focal'"
-    if own[0].masks:
-        weights = pixel_weights(counts, len(own[0].names))
-        losses = (cfg.model.get('decode_head') or {}).get('loss_decode')
-        by_sigmoid = any(loss.get('use_sigmoid') for loss in dicts_in(losses))
-        line = f'model = dict(decode_head=dict(loss_decode=dict(class_weight={weights})))'
-        if isinstance(losses, (list, tuple)):
-            line = f'class_weight={weights} in the cross-entropy of model.decode_head.loss_decode'
-        if by_sigmoid:  # MMSegmentation has no weights of classes for it
-            line = 'the loss has a sigmoid, for which there are no weights: use a softmax for them'
+    if own[0].masks:  # MMSegmentation has no weights of classes for a sigmoid
+        line = f'class_weight={pixel_weights(counts, len(own[0].names))} for a softmax in model.decode_head.loss_decode'
     times = f'{max(found) / min(found):,.0f} times the samples of the rarest'
     print(f'training classes: the most frequent has {times}: {line}')
-
-
-def describe_data_set(data_set: dict) -> str:
-    """Return one line that describes a data set."""
-    facts, small, videos = [f'{data_set["samples"]:,} samples'], data_set['smallest'], data_set['videos']
-    if not data_set['files']:
-        facts.append('made in memory: no files to read')
-    if small:
-        small, large = ('x'.join(map(str, size)) for size in (small, data_set['largest']))
-        facts.append(f'{small} pixels' if small == large else f'{small} to {large} pixels')
-    facts += [f'{number:,} {mode}' for mode, number in data_set['modes'].items()]
-    if videos and videos['most_frames']:
-        facts.append(f'{videos["fewest_frames"]} to {videos["most_frames"]} frames')
-        facts += [f'{number:,} at {fps} frames/s' for fps, number in videos['fps'].items()]
-        facts.append(f'{videos["shorter_than_span"]:,} shorter than a clip, which spans {videos["span"]}')
-    if classes := data_set['classes']:
-        fewest, most = min(classes, key=classes.get), max(classes, key=classes.get)
-        facts.append(f'{len(classes)} classes, from {classes[fewest]:,} ({fewest}) to {classes[most]:,} ({most})')
-    for folder in data_set['folders']:
-        left_out = sum(reason['number'] for reason in folder['left_out'].values())
-        facts.append(f'{folder["used"]:,} of {folder["used"] + left_out:,} files of {folder["folder"]} used')
-    return printable(f'{data_set["split"]}: {data_set["type"]}, {"; ".join(facts)}')

@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -15,7 +14,9 @@ from matplotlib.figure import Figure
 from vt.analysis.figures import render_figure
 from vt.checkpoints.files import write_atomically
 from vt.data_checks.data import Source
-from vt.data_checks.samples import Load, Sample
+from vt.data_checks.data_report import in_line
+from vt.data_checks.samples import Sample
+from vt.datasets.bands import as_rgb
 from vt.untrusted_text import printable
 from vt.video.decoders import open_video
 
@@ -29,14 +30,7 @@ TEMPLATES = Environment(
 Thumbnail = tuple[str, str]  # name of a file, and the image as a data URL
 
 
-def write_page(
-    path: Path,
-    config: str,
-    report: dict,
-    sources: Sequence[Source],
-    data_sets: list[str],
-    bgr: bool,
-) -> None:
+def write_page(path: Path, config: str, report: dict, sources: Sequence[Source], bgr: bool) -> None:
     """Write the page.
 
     Args:
@@ -44,67 +38,53 @@ def write_page(
         config: path of the config.
         report: result of :func:`vt.data_checks.data_report.read_data`.
         sources: the data sets and their samples.
-        data_sets: one line per data set.
         bgr: whether images in memory have OpenCV's channel order.
     """
-    rows, lists = report['classes'], {}
-    for name in ('problems', 'warnings'):
-        lists[name] = [{key: value and printable(value, 500) for key, value in each.items()} for each in report[name]]
-        lists[f'hidden_{name}'] = max(0, len(lists[name]) - LINES)
-        lists[name] = lists[name][:LINES]
+    problems = [(name, report[name]) for name in ('problems', 'warnings') if report[name]]
     text = TEMPLATES.get_template('data_page.html.j2').render(
         config=printable(config),
         side=SIDE,
         counts=report['counts'],
-        data_sets=data_sets,
-        rows=[{key: printable(value, MAX_NAME) for key, value in row.items()} for row in rows[:ROWS]],
-        hidden_rows=max(0, len(rows) - ROWS),
-        groups=[group for source in sources for group in _groups(source, bgr)],
-        overlaid=any(sample.counts is not None for source in sources for sample in source.samples),
-        **lists,
+        data_sets=report['data_sets'],
+        problems=[(name, [printable(in_line(each), 1000) for each in found[:LINES]]) for name, found in problems],
+        rows=[{key: printable(value, MAX_NAME) for key, value in row.items()} for row in report['classes'][:ROWS]],
+        groups=[group for source in sources if source.labels for group in _groups(source, bgr)],
     )
     write_atomically(path, text)
 
 
 def _groups(source: Source, bgr: bool) -> Iterator[tuple[str, list[Thumbnail]]]:
     """Yield the title and some samples of each shown class; one group for data without labels."""
-    names, samples = source.dataset.metainfo.get('classes'), source.samples
-    labels = {label for sample in samples for label in _labels(sample)}
-    for label in [*range(min(CLASSES, len(names)))] if names else sorted(labels)[:CLASSES]:
-        of_class = (index for index, sample in enumerate(samples) if label in _labels(sample))
-        title = f'{source.split}: {printable(names[label] if names else label, MAX_NAME)}'
-        yield title, _thumbnails(source, of_class, bgr)
-    if names and len(names) > CLASSES:
-        yield f'{source.split}: {len(names) - CLASSES} more classes are not shown', []
-    if not labels and samples:
-        yield f'{source.split}: without labels', _thumbnails(source, iter(range(len(samples))), bgr)
+    samples, present = source.samples, source.labels.present[:CLASSES]
+    for label in present:
+        of_class = [index for index, sample in enumerate(samples) if label in _labels(sample)]
+        yield f'{source.split}: {printable(source.labels.name(label), MAX_NAME)}', _thumbnails(source, of_class, bgr)
+    if not present:
+        yield f'{source.split}: without labels', _thumbnails(source, range(len(samples)), bgr)
 
 
 def _labels(sample: Sample) -> list[int]:
     return sample.labels if sample.counts is None else sample.counts.nonzero()[0].tolist()
 
 
-def _thumbnails(source: Source, indices: Iterator[int], bgr: bool) -> list[Thumbnail]:
-    thumbnails, samples = [], source.samples
-    for index in islice((index for index in indices if not samples[index].problems), EACH):
-        name = printable(Path(samples[index].path).name, MAX_NAME) if source.has_files else f'sample {index}'
-        thumbnails.append((name, _draw(source, source.dataset.get_data_info(index), bgr)))
-    return thumbnails
+def _thumbnails(source: Source, indices: Sequence[int], bgr: bool) -> list[Thumbnail]:
+    whole = (index for index in indices if not source.samples[index].problems)
+    return [
+        (printable(Path(source.samples[index].path).name or f'sample {index}', MAX_NAME), _draw(source, index, bgr))
+        for index in islice(whole, EACH)
+    ]
 
 
-def _draw(source: Source, info: dict[str, Any], bgr: bool) -> str:
+def _draw(source: Source, index: int, bgr: bool) -> str:
     """Draw a sample as a thumbnail: the first frame of a video; an image with the colours of its mask."""
-    reader = source.reader
+    reader, info = source.reader, dict(source.dataset.get_data_info(index), seg_fields=[])
+    mask = info.get('gt_seg_map') if reader.load_mask is None else reader.load_mask(dict(info))['gt_seg_map']
     if reader.load_clips:
         image, bgr = open_video(info['img_path']).read([0])[0], True
-    elif reader.load_image:
-        image, bgr = _load(reader.load_image, info)['img'], True
     else:
-        image = info['img']
-    image = np.atleast_3d(image)[..., :3].astype(np.uint8)
-    image = image.repeat(3, axis=2) if image.shape[2] == 1 else image[..., ::-1] if bgr else image
-    mask = _load(reader.load_mask, info)['gt_seg_map'] if reader.load_mask else info.get('gt_seg_map')
-    image = shrink(np.ascontiguousarray(image), SIDE)
+        image, bgr = (info['img'], bgr) if reader.load_image is None else (reader.load_image(info)['img'], True)
+    image = as_rgb(np.atleast_3d(image))
+    image = shrink(np.ascontiguousarray(image[..., ::-1] if bgr else image), SIDE)
     if mask is not None:
         mask = cv2.resize(mask.astype(np.uint8), image.shape[1::-1], interpolation=cv2.INTER_NEAREST)
         image = colour(image, mask, source.dataset.metainfo.get('palette'))
@@ -123,10 +103,6 @@ def colour(image: np.ndarray, labels: np.ndarray, palette: Sequence | None) -> n
     colours = np.full((2**16, 3), 255, np.uint8)
     colours[: len(palette or [])] = np.reshape(palette or [], (-1, 3))
     return (0.5 * image + 0.5 * colours[labels]).astype(np.uint8)
-
-
-def _load(step: Load, info: dict[str, Any]) -> dict[str, Any]:
-    return step(dict(info, seg_fields=[]))
 
 
 def figure_address(figure: Figure) -> str:

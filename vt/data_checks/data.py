@@ -1,27 +1,21 @@
-"""Check the data sets of a config before a run, and collect what ``tools/check_dataset.py`` reports."""
+"""Check the data sets of a config: samples of them before a run, all of them in ``tools/check_dataset.py``."""
 
-import math
 import os
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from itertools import chain
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import joblib
 import numpy as np
-from mmcv.transforms import BaseTransform
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.registry import DATASETS, TRANSFORMS
 from rich.progress import track
 
 from vt.datasets.bands import LoadBands
-from vt.datasets.hugging_face import RowSamples
 from vt.engine.checks.channels import image_channels
-from vt.engine.checks.classes import labels_in
 from vt.engine.checks.config import accepted_arguments
 from vt.engine.config_parts import leaves, steps_in
 from vt.engine.errors import naming_part
@@ -29,16 +23,16 @@ from vt.errors import UserError
 from vt.folders import find_similar
 from vt.untrusted_text import check_class_names
 
-from .coverage import Coverage, look_at_coverage, problems_of
-from .labels import SplitLabels, find_label_problems, infos_of, labels_of
-from .masks import explain_values, masks_of
-from .overlap import find_contradictions, find_shared, may_share
-from .samples import Problem, Sample, SampleReader
+from .coverage import find_left_out
+from .labels import Labels, find_label_problems, find_values, labels_of
+from .samples import Problem, Sample, SampleReader, infos_of
 
 MOST_LISTED = 20_000  # files of a list that are looked up before a run
 MOST_SAMPLES = 256  # samples of a split that are read before a run
+PER_FILE = ('duplicate', 'turned', 'frames', 'depth')  # warnings of which the first is shown, and how many there are
+IMAGES = ('LoadImageFromFile', 'LoadBands')  # steps that load an image
 # Kinds of problems that only warn.
-WARNINGS = ('left out', 'no samples', 'order', 'duplicate', 'turned', 'frames', 'depth', 'same')
+WARNINGS = (*PER_FILE, 'left out', 'no samples', 'order', 'same')
 
 
 @dataclass
@@ -46,12 +40,11 @@ class Source:
     """A data set of a config, without wrappers, and the results of its checks."""
 
     split: str  # 'train', 'val' or 'test'
-    name: str  # its type
+    cfg: dict
     dataset: BaseDataset | None = None  # None for a type that is not OpenMMLab's
     reader: SampleReader | None = None
-    samples: list[Sample] = field(default_factory=list)  # samples that were read
-    labels: SplitLabels | None = None  # None if the annotations are not loaded
-    coverage: list[Coverage] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+    labels: Labels | None = None  # None if the annotations are not loaded
     problems: list[Problem] = field(default_factory=list)
 
     @property
@@ -77,55 +70,40 @@ class Source:
             OSError: a folder does not exist or cannot be read.
         """
         self._load()
-        dataset, reader, infos = self.dataset, self.reader, infos_of(self.dataset)
-        loads = reader.load_mask or reader.load_clips or isinstance(reader.load_image, LoadBands)
-        if most is None or loads or isinstance(infos[0].get('gt_seg_map'), np.ndarray):
-            indices = np.linspace(0, len(infos) - 1, min(most or len(infos), len(infos))).astype(int)
+        dataset, reader = self.dataset, self.reader
+        self.samples = [*map(reader.describe, infos_of(dataset))]
+        number = len(self.samples)
+        if most is None or reader.load_mask or reader.load_clips or isinstance(reader.load_image, LoadBands):
+            indices = np.linspace(0, number - 1, min(most or number, number)).astype(int).tolist()
             with ThreadPoolExecutor(threads) as pool:
-                seen = pool.map(lambda index: reader(dataset.get_data_info(int(index))), indices)
+                seen = pool.map(lambda index: reader(dataset.get_data_info(index)), indices)
                 silent = most is not None or not self.has_files
-                self.samples += track(seen, f'Reading {self.split}', len(indices), disable=silent)
+                for index, sample in zip(indices, track(seen, f'Reading {self.split}', len(indices), disable=silent)):
+                    self.samples[index] = sample
         elif self.has_files and dataset.ann_file and not getattr(reader.load_image, 'backend_args', None):
             self.problems += self._find_missing()
         self.problems += [problem for sample in self.samples for problem in sample.problems]
-        if isinstance(infos, RowSamples) and max(infos.count_labels(), default=0) < (reader.num_classes or math.inf):
-            infos = ()  # of a million samples most know their labels at once
-        times = Counter(str(info.get('img_path')) for info in infos if info.get('img_path'))
-        twice = [info for info in infos if times[str(info.get('img_path'))] > 1]
-        self.problems += find_contradictions(
-            self.samples or [Sample(str(info['img_path']), labels_in(info)) for info in twice]
-        )
-        for info in infos:
-            self.problems += reader.find_labels_outside(str(info.get('img_path')), labels_in(info))
-        masks = masks_of(dataset, reader.num_classes, self.samples)
-        self.labels = labels_of(self.split, dataset, masks)
-        if masks and (advice := explain_values(masks)):
-            self.problems.append(Problem('values', masks.source, f'has masks that {advice}'))
-        self.coverage = look_at_coverage(dataset)
-        self.problems += problems_of(self.coverage)
+        self.problems += find_contradictions(self.samples)
+        self.labels = labels_of(self.split, dataset, self.samples, reader.num_classes)
+        self.problems += find_values(self.labels)
+        self.problems += find_left_out(dataset)
 
     def _load(self) -> None:
         if self.has_files and self.folder and '://' not in self.folder and not self.dataset.ann_file:
             require_split(Path(self.folder))
-        with naming_part(f'loading {self.split}_dataloader.dataset ({self.name})'):
+        with naming_part(f'loading {self.split}_dataloader.dataset ({self.reader.name})'):
             self.dataset.full_init()
         if not len(self.dataset):
             raise UserError(f'the {self.split} split is empty: correct {self.split}_dataloader.dataset in the config')
         classes = self.dataset.metainfo.get('classes')
         if classes is not None:  # class names of folders, files and features are known only now
-            self.reader = replace(self.reader, num_classes=len(classes))
-            try:
-                check_class_names(classes, f'the list of classes of {self.name}')
-            except UserError as error:
-                where = self.folder or str(self.dataset.data_root or self.name)
-                self.problems.append(Problem('classes', where, f'has classes that cannot be used: {error}'))
+            self.reader.num_classes = len(check_class_names(classes, f'the list of classes of {self.reader.name}'))
 
     def _find_missing(self) -> Iterator[Problem]:
         """Yield a problem for each listed file that does not exist; of long lists a part is looked up."""
-        paths = [path for info in infos_of(self.dataset) if isinstance(path := info.get('img_path'), str)]
-        for path in paths[:: math.ceil(len(paths) / MOST_LISTED)]:
-            if '://' not in path and not os.path.isfile(path):
-                yield Problem('missing', path, f'does not exist{find_similar(path)}')
+        for sample in self.samples[:: -(-len(self.samples) // MOST_LISTED)]:
+            if sample.path and '://' not in sample.path and not os.path.isfile(sample.path):
+                yield Problem('missing', sample.path, f'does not exist{find_similar(sample.path)}')
 
 
 def require_split(folder: Path) -> None:
@@ -153,33 +131,53 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
     sources = [source for source in find_sources(cfg, splits) if source.dataset is not None]
     for source in sources:
         source.look(joblib.cpu_count(), MOST_SAMPLES)
-        _raise_first(source)
-    training = [infos_of(source.dataset) for source in sources if source.split == 'train']
+    grouped: dict[Any, list[Problem]] = {}
+    for split, problem in find_problems(sources):
+        kind = problem.kind if problem.kind in PER_FILE else 'error' if problem.kind not in WARNINGS else problem
+        grouped.setdefault((split, kind), []).append(problem)
+    lines = []
+    for (split, kind), (first, *more) in grouped.items():
+        advice = [f'; {problem}' for problem in more if problem.kind == 'values']  # about masks
+        number = f' (and {len(more) - len(advice)} more)' if len(more) > len(advice) else ''
+        lines.append(f'{split} data: {first}{number}{"".join(advice)}')
+        if kind == 'error':
+            raise UserError(lines[-1])
+    return lines
+
+
+def find_problems(sources: Sequence[Source]) -> list[tuple[str, Problem]]:
+    """Return split and problem for all problems of data sets, and of the splits beside each other."""
+    trained = {sample.key: sample for source in sources if source.split == 'train' for sample in source.samples}
     for source in sources:
         if source.split != 'train':
-            infos = infos_of(source.dataset)
-            of_train = [*chain(*(own for own in training if may_share(own, infos)))]
-            source.problems += find_shared(of_train, infos, source.split, source.labels.source)
+            source.problems += find_duplicates(source.samples, trained)
     found = [(source.split, problem) for source in sources for problem in source.problems]
-    found += [*find_label_problems([source.labels for source in sources]), *find_same(cfg, splits)]
-    for split, problem in found:
-        if problem.kind not in WARNINGS:
-            raise UserError(f'{split} data: {problem}')
-    return [f'{split} data: {problem}' for split, problem in found]
+    return [*found, *find_label_problems([source.labels for source in sources if source.labels])]
 
 
-def _raise_first(source: Source) -> None:
-    """Raise ``UserError`` with the first problem, the number of other ones, and advice about masks."""
-    first, *more = [problem for problem in source.problems if problem.kind not in WARNINGS] or [None]
-    if first is not None:
-        advice = [f'; {problem}' for problem in more if problem.kind == 'values']
-        number = f' (and {len(more) - len(advice)} more)' if len(more) > len(advice) else ''
-        raise UserError(f'{source.split} data: {first}{number}{"".join(advice)}')
+def find_duplicates(samples: Sequence[Sample], trained: dict[str | None, Sample]) -> Iterator[Problem]:
+    """Yield a problem for each image or video that is also in the training data, given these by their keys."""
+    for sample in samples:
+        if sample.key is not None and (same := trained.get(sample.key)):
+            what = 'image' if sample.num_frames is None else 'video'
+            message = f'is the same {what} as {same.name} of train, so that its score has no meaning'
+            advice = '' if sample.path else ': MNIST and similar data sets of MMPretrain need test_mode=True'
+            yield Problem('duplicate', sample.name, message + advice)
 
 
-def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> Iterator[Source]:
-    """Yield the data sets of splits inside wrappers such as ``RepeatDataset``, each once; ``whole``: of the reader."""
-    seen = []
+def find_contradictions(samples: Sequence[Sample]) -> Iterator[Problem]:
+    """Yield a problem for each image or video that is an earlier one, or a copy of it, with other labels."""
+    known: dict[str, Sample] = {}
+    for sample in samples:
+        first = sample if sample.problems or not sample.key else known.setdefault(sample.key, sample)
+        if first.labels != sample.labels:
+            message = f'has the labels {sample.labels}, but {first.name}, the same file, has {first.labels}'
+            yield Problem('contradiction', sample.name, message)
+
+
+def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> list[Source]:
+    """Return the data sets of splits inside wrappers such as ``RepeatDataset``, each once; ``whole``: of the reader."""
+    sources: list[Source] = []
     model = cfg.get('model', {})
     head = model.get('head') or model.get('decode_head')
     num_classes = head.get('num_classes') if isinstance(head, dict) else None
@@ -189,43 +187,41 @@ def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> I
             if 'train' in splits and str(data.get('type')).endswith('KFoldDataset') and data.get('test_mode'):
                 continue  # a fold of the training data, which are checked as a whole
             for dataset_cfg in leaves(data or None):
-                if dataset_cfg not in seen:
-                    seen.append(dataset_cfg)
-                    yield _make_source(split, dataset_cfg, registry, num_classes, whole, image_channels(cfg))
+                same = next((source for source in sources if source.cfg == dataset_cfg), None)
+                if same is None:
+                    source = Source(split, dataset_cfg)
+                    _build(source, registry, num_classes, image_channels(cfg), whole)
+                    sources.append(source)
+                elif same.split == 'train' != split:
+                    message = f'is the data set of {split}, too: its scores have no meaning'
+                    same.problems.append(Problem('same', 'train_dataloader.dataset', message))
+    return sources
 
 
-def find_same(cfg: Config, splits: tuple[str, ...]) -> list[tuple[str, Problem]]:
-    """Return split and problem for each split that has a data set of the training data, by the same config."""
-    parts = {split: leaves((cfg.get(f'{split}_dataloader') or {}).get('dataset') or None) for split in splits}
-    training, message = parts.pop('train', []), 'has a data set of train: its scores have no meaning'
-    same = [split for split, own in parts.items() if any(part in training for part in own)]
-    return [(split, Problem('same', f'{split}_dataloader', message)) for split in same]
-
-
-def _make_source(
-    split: str, cfg: dict, registry: Any, num_classes: int | None, whole: bool, channels: int | None
-) -> Source:
+def _build(source: Source, registry: Any, num_classes: int | None, channels: int | None, whole: bool) -> None:
+    """Build the data set of a source, without its pipeline, and its reader, unless its type is not OpenMMLab's."""
+    cfg = source.cfg
     built_by = cfg['type'] if callable(cfg['type']) else registry.get(cfg['type'])
     if not (isinstance(built_by, type) and issubclass(built_by, BaseDataset)):
-        return Source(split, str(cfg['type']))
+        message = "is not one of OpenMMLab's data sets and was not read"
+        source.problems.append(Problem('not read', str(cfg['type']), message))
+        return
     names, takes_any = accepted_arguments(built_by)
     pipeline = cfg.get('pipeline', [])
     root = cfg.get('data_root')
     if root and '://' not in root and not cfg.get('download'):
         os.scandir(root).close()  # some data sets only use an assertion
     light = dict(lazy_init=True, serialize_data=False, pipeline=[])
-    with naming_part(f'building {split}_dataloader.dataset'):
+    with naming_part(f'building {source.split}_dataloader.dataset'):
         dataset = registry.build(cfg | {name: value for name, value in light.items() if takes_any or name in names})
-        steps = [_build_step(pipeline, step) for step in ('LoadImageFromFile', 'LoadAnnotations', 'LoadClips')]
-        steps[0] = steps[0] or _build_step(pipeline, 'LoadBands')
-    classes = dataset.metainfo.get('classes')
-    number, ignored = num_classes if classes is None else len(classes), getattr(dataset, 'ignore_index', 255)
-    reader = SampleReader(built_by.__name__, number, ignored, *steps, whole, channels)
-    return Source(split, built_by.__name__, dataset, reader)
+        steps = [_build_step(pipeline, *names) for names in (IMAGES, ('LoadAnnotations',), ('LoadClips',))]
+    ignored = getattr(dataset, 'ignore_index', 255)
+    source.reader = SampleReader(built_by.__name__, num_classes, ignored, *steps, whole, channels)
+    source.dataset = dataset
 
 
-def _build_step(pipeline: Any, name: str) -> BaseTransform | None:
-    """Build the first step of a pipeline with a name, also one inside other steps; None without it."""
-    named = (step for step in steps_in(pipeline) if str(step.get('type')).split('.')[-1] == name)
+def _build_step(pipeline: Any, *names: str) -> Any:
+    """Build the first step of a pipeline with one of the names, also one inside other steps; None without it."""
+    named = (step for step in steps_in(pipeline) if str(step.get('type')).split('.')[-1] in names)
     step = next(named, None)
     return None if step is None else TRANSFORMS.build(step)

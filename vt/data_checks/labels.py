@@ -1,84 +1,103 @@
-"""Compare the meaning of labels between the splits of a config, and count samples or pixels of each class.
+"""Count samples or pixels of each class, and compare the meaning of labels between the splits of a config.
 
 Data sets number their classes by folders, a file or features. One folder more, or another capital letter, changes the
-meaning of all following labels. Therefore class names are compared, not numbers of classes.
+meaning of all following labels. Therefore class names are compared, not numbers of classes. If the values of masks are
+not labels, a mapping is only proposed, since its meaning cannot be known.
 """
 
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from mmengine.dataset import BaseDataset
 
-from vt.datasets.hugging_face import RowSamples
-from vt.engine.checks.classes import first_difference, labels_in, list_names
+from vt.engine.checks.classes import first_difference, list_names
 from vt.untrusted_text import composed, folded
 
-from .masks import Masks, find_mask_gaps, merge_masks
-from .samples import Problem
+from .samples import Problem, Sample
+
+SHOWN = 6  # values in a message
 
 
 @dataclass
-class SplitLabels:
-    """Labels of one data set."""
+class Labels:
+    """Labels of a data set, or of all data sets of a split with the same classes."""
 
     split: str  # 'train', 'val' or 'test'
     source: str  # folder or file of the labels
     names: tuple[str, ...] | None  # class names by label, as the run uses them
+    counts: Counter[int]  # samples, or pixels of masks, of each label
     found: tuple[str, ...] | None = None  # class names by label in the data
     folders: bool = False  # whether these are names of folders
-    counts: Counter[int] = field(default_factory=Counter)  # samples, or pixels of masks, of each label
-    masks: Masks | None = None  # masks that were read
+    total: int = 0  # number of samples
+    masks: int = 0  # number of masks that were read
+    ignored: int | None = None  # label of pixels to ignore
+    reduced: bool = False  # whether 0 in masks is ignored, and other values are reduced by 1
+    is_subset: bool = False  # whether the data set uses some of the classes of its type
+
+    @property
+    def number(self) -> int:
+        """Number of classes."""
+        return len(self.names) if self.names else max(self.counts, default=-1) + 1
+
+    @property
+    def present(self) -> list[int]:
+        """Labels in the data, without that of pixels to ignore."""
+        return sorted(self.counts.keys() - {self.ignored})
+
+    def name(self, label: int) -> str:
+        """Return the name of a class; its label if it has none."""
+        return self.names[label] if self.names and label < len(self.names) else str(label)
 
     def counts_by_name(self) -> dict[str, int]:
         """Return the number of samples or pixels by class name, or by label without class names."""
-        names = enumerate(self.names) if self.names else ((label, str(label)) for label in sorted(self.counts))
-        return {name: self.counts[label] for label, name in names}
+        return {self.name(label): self.counts[label] for label in (range(self.number) if self.names else self.present)}
 
 
-def labels_of(split: str, dataset: BaseDataset, masks: Masks | None = None) -> SplitLabels:
-    """Return the labels of a data set whose annotations are loaded, and of its masks."""
-    names = dataset.metainfo.get('classes')
-    names = None if names is None else tuple(map(str, names))
-    infos = infos_of(dataset)
-    counts = infos.count_labels() if isinstance(infos, RowSamples) else Counter(chain(*map(labels_in, infos)))
-    counts += masks.pixels if masks else Counter()
-    prefix = dataset.data_prefix.get('img_path') if isinstance(dataset.data_prefix, dict) else dataset.data_prefix
-    folder = str(prefix or dataset.data_root or type(dataset).__name__)
-    numbers = getattr(dataset, 'folder_to_idx', None)
-    if numbers:
-        return SplitLabels(split, folder, names, tuple(sorted(numbers, key=numbers.get)), True, counts, masks)
-    found = getattr(dataset, 'found_names', None) or _names_in_file(dataset.ann_file)
-    return SplitLabels(split, str(dataset.ann_file or folder), names, found, False, counts, masks)
+def labels_of(split: str, dataset: BaseDataset, samples: Sequence[Sample], number: int | None) -> Labels:
+    """Return the labels of a data set whose annotations are loaded; ``number`` of classes if they have no names."""
+    masks = [sample.counts for sample in samples if sample.counts is not None]
+    names = dataset.metainfo.get('classes') or (masks and range(number or 0)) or None
+    prefix = dataset.data_prefix if isinstance(dataset.data_prefix, dict) else dict(img_path=dataset.data_prefix)
+    folder = str(prefix.get('seg_map_path' if masks else 'img_path') or dataset.data_root or type(dataset).__name__)
+    labels = Labels(
+        split,
+        folder if masks else str(dataset.ann_file or folder),
+        names and tuple(map(str, names)),
+        Counter(chain.from_iterable(sample.labels for sample in samples)),
+        found=getattr(dataset, 'found_names', None) or _names_in_file(dataset.ann_file),
+        total=len(samples),
+        masks=len(masks),
+        ignored=getattr(dataset, 'ignore_index', 255) if masks else None,
+        reduced=bool(getattr(dataset, 'reduce_zero_label', False)),
+        is_subset=bool(getattr(dataset, 'label_map', None)),
+    )
+    for counts in masks:
+        labels.counts.update({int(label): int(counts[label]) for label in counts.nonzero()[0]})
+    if numbers := getattr(dataset, 'folder_to_idx', None):
+        labels = replace(labels, source=folder, found=tuple(sorted(numbers, key=numbers.get)), folders=True)
+    return labels
 
 
-def infos_of(dataset: BaseDataset) -> Sequence[dict]:
-    """Return the information of all samples of a data set; do not change it."""
-    infos = getattr(dataset, 'data_list', None)
-    if isinstance(infos, Sequence) and len(infos) == len(dataset):  # not serialised, so no copy is needed
-        return infos
-    return [dataset.get_data_info(index) for index in range(len(dataset))]
-
-
-def find_label_problems(splits: Sequence[SplitLabels]) -> list[tuple[str, Problem]]:
-    """Find classes without samples, counting all data sets of a split, and labels that differ between splits."""
-    parts: dict[tuple, list[SplitLabels]] = {}
+def find_label_problems(splits: Sequence[Labels]) -> Iterator[tuple[str, Problem]]:
+    """Yield split and problem: classes without samples in all data sets of a split, and labels that differ."""
+    parts: dict[tuple, Labels] = {}
     for own in splits:
-        parts.setdefault((own.split, own.names), []).append(own)
-    found = []
-    for (split, _), same in parts.items():
-        masks = [own.masks for own in same if own.masks]
-        counts = sum((own.counts for own in same), Counter())
-        merged = replace(same[0], counts=counts, masks=merge_masks(masks) if masks else None)
-        found += [(split, problem) for problem in find_gaps(merged)]
-    return [*found, *compare_classes(splits)]
+        same = parts.get((own.split, own.names))
+        if same is not None:
+            total, masks = same.total + own.total, same.masks + own.masks
+            own = replace(same, counts=same.counts + own.counts, total=total, masks=masks)
+        parts[own.split, own.names] = own
+    for own in parts.values():
+        yield from ((own.split, problem) for problem in find_gaps(own))
+    yield from compare_classes(splits)
 
 
-def compare_classes(splits: Sequence[SplitLabels]) -> Iterator[tuple[str, Problem]]:
+def compare_classes(splits: Sequence[Labels]) -> Iterator[tuple[str, Problem]]:
     """Yield split and problem for labels whose meaning differs from the config or from the first split."""
     for own in splits:
         for message in _compare_with_config(own):
@@ -94,28 +113,40 @@ def compare_classes(splits: Sequence[SplitLabels]) -> Iterator[tuple[str, Proble
             yield numbered.split, Problem('order', numbered.source, f'{message}: {advice}')
 
 
-def find_gaps(own: SplitLabels) -> Iterator[Problem]:
-    """Yield a problem about classes without samples; a single class in the training data is an error."""
-    if own.masks:
-        yield from find_mask_gaps(own.split, own.masks)
+def find_gaps(own: Labels) -> Iterator[Problem]:
+    """Yield a problem about classes without samples or pixels.
+
+    A single class in the training data is an error (kind ``'one class'``); of masks, if all were read or some pixels
+    are ignored.
+    """
+    present = [label for label in own.present if label < own.number]
+    absent = [own.name(label) for label in range(own.number) if label not in present]
+    if not own.counts or own.number < 2 or not absent:
         return
-    names = own.names or tuple(map(str, range(max(own.counts, default=-1) + 1)))
-    absent = [name for label, name in enumerate(names) if not own.counts[label]]
-    if not own.counts or len(names) < 2 or not absent:
-        return
-    if own.split == 'train' and len(absent) == len(names) - 1:
-        (present,) = {*names} - {*absent}
-        yield Problem('one class', own.source, f'has samples of only one class, {present!r}: nothing is learned')
+    what, advice = ('pixel', _explain(own)) if own.masks else ('sample', None)
+    read = f'{own.masks:,}{"" if own.masks == own.total else f" of {own.total:,}"} mask' + 's' * (own.total != 1)
+    where = f', in {read}' if own.masks else ''
+    is_sure = own.masks in (0, own.total) or own.counts[own.ignored]
+    if own.split == 'train' and len(present) < 2 and is_sure:
+        found = f'{what}s of only one class, {own.name(present[0])!r}' if present else f'no {what} of any class'
+        yield Problem('one class', own.source, f'has {found}{where}: {advice or "nothing is learned"}')
     else:
-        effect = 'it is not learned' if own.split == 'train' else 'its score has no meaning'
-        yield Problem('no samples', own.source, f'has no sample of {list_names(absent)}: {effect}')
+        effect = advice or ('it is not learned' if own.split == 'train' else 'its score has no meaning')
+        yield Problem('no samples', own.source, f'has no {what} of {list_names(absent)}{where}: {effect}')
 
 
-def tabulate_classes(splits: Sequence[SplitLabels]) -> list[dict[str, str]]:
+def find_values(own: Labels) -> Iterator[Problem]:
+    """Yield a problem if values in masks are not labels, with advice."""
+    if own.masks and own.number and max(own.present, default=0) >= own.number:
+        advice = _explain(own) or f'use labels from 0 to {own.number - 1}, or add classes'
+        words = f'has masks that contain {_shown(_values(own))} for {own.number} classes: {advice}'
+        yield Problem('values', own.source, words)
+
+
+def tabulate_classes(splits: Sequence[Labels]) -> list[dict[str, str]]:
     """Return a row per class: label, name, and number of samples (or pixels that were read) in each split."""
-    number = max((len(own.names) if own.names else max(own.counts, default=-1) + 1 for own in splits), default=0)
     rows = []
-    for label in range(number):
+    for label in range(max((own.number for own in splits), default=0)):
         names = dict.fromkeys(composed(own.names[label]) for own in splits if own.names and label < len(own.names))
         counts = {own.split: f'{own.counts[label]:,}' for own in splits}
         rows.append(dict(label=str(label), name=' / '.join(names) or '-') | counts)
@@ -131,47 +162,71 @@ def _names_in_file(path: Any) -> tuple[str, ...] | None:
     return tuple(map(str, classes)) if isinstance(classes, list) else None
 
 
-def _compare_with_config(own: SplitLabels) -> Iterator[str]:
+def _compare_with_config(own: Labels) -> Iterator[str]:
     """Yield differences between the class names in the data and in the config."""
-    hidden = [name for name in own.found or () if own.folders and name.startswith('.')]
-    if hidden:
+    found, names = own.found or (), own.names or ()
+    if hidden := [name for name in found if own.folders and name.startswith('.')]:
         yield f'has the hidden folder {hidden[0]}, which would be a class: remove it'
-    if own.found is None or own.names is None:
-        return
-    settings = f'{own.split}_dataloader.dataset'
-    if len(own.found) != len(own.names):
-        found = f'has {len(own.found)} classes ({list_names(own.found)})'
-        yield f'{found}, but {settings} has {len(own.names)}: set as many, or remove classes'
-    elif (label := first_difference(own.found, own.names)) is not None:
+    label = first_difference(found, names)
+    if found and names and (label is not None or len(found) != len(names)):
+        ours, theirs = (list_names(each[label or 0 :]) or 'no class' for each in (found, names))
         what = 'the folders in alphabetical order' if own.folders else 'the file'
-        message = f'has {own.found[label]!r} as label {label}, but {settings} has {own.names[label]!r}'
+        message = f'has {ours} from label {label or 0}, but {own.split}_dataloader.dataset has {theirs}'
         yield f'{message}: give classes the order of {what}, or remove classes'
 
 
-def _difference(first: SplitLabels, other: SplitLabels) -> str:
+def _difference(first: Labels, other: Labels) -> str:
     """Describe how the classes of a split differ from those of the first one, and what to do."""
-    names, others = first.names or (), other.names or ()
-    missing, extra = ([name for name in one if name not in two] for one, two in ((names, others), (others, names)))
+    missing, extra = (
+        [name for name in one.names if name not in two.names] for one, two in ((first, other), (other, first))
+    )
     what = 'class folder' if first.folders and other.folders else 'class'
-    alike = {_letters(name): name for name in missing}
+    alike = {_letters(name): ascii(name) for name in missing}
     for name in extra:
         if right := alike.get(_letters(name)):
-            same = composed(name) == composed(right)
-            shown, wanted = (ascii(each) if same else repr(each) for each in (name, right))
-            how = ' in another Unicode normalisation' if same else ''
-            message = f'has the {what} {shown}, but {first.split} has {wanted}{how}, so the meaning of labels differs'
-            return f'{message}: rename {shown} to {wanted}'
-    if extra:
-        advice = 'remove it, or give both the same, if need be an empty folder'
-        return f'has the {what} {list_names(extra)}, which {first.split} ({first.source}) does not have: {advice}'
-    if missing:
-        message = f'does not have the {what} {list_names(missing)} of {first.split}, so the meaning of labels differs'
-        return f'{message}: create an empty folder {Path(other.source, missing[0])}' if what != 'class' else message
-    label = next(label for label, (ours, theirs) in enumerate(zip(names, others)) if ours != theirs)
-    message = f'has {others[label]!r} as label {label}, but {first.split} has {names[label]!r}'
+            message = f'has the {what} {name!a}, but {first.split} has {right}, so the meaning of labels differs'
+            return f'{message}: rename {name!a} to {right}'
+    if extra or missing:
+        parts = [f'has the {what} {list_names(extra)}, which {first.split} ({first.source}) does not have'] * bool(
+            extra
+        )
+        parts += [f'does not have the {what} {list_names(missing)} of {first.split}'] * bool(missing)
+        return f'{", and ".join(parts)}: give both the same, if need be as empty folders'
+    label = next(label for label, (ours, theirs) in enumerate(zip(first.names, other.names)) if ours != theirs)
+    message = f'has {other.names[label]!r} as label {label}, but {first.split} has {first.names[label]!r}'
     return f'{message}: give both the same order of classes'
 
 
 def _letters(name: str) -> str:
     """Return a name in lower case without spaces, hyphens and underscores."""
     return ''.join(letter for letter in folded(name) if letter.isalnum())
+
+
+def _values(own: Labels) -> list[int]:
+    """Return the values in the files of masks."""
+    return sorted({label + own.reduced for label in own.present} | (own.counts.keys() - {*own.present}))
+
+
+def _explain(own: Labels) -> str | None:
+    """Return a possible reason why values of masks are not labels, or a class has no pixels."""
+    number, labels = own.number, own.present
+    if own.is_subset:
+        return None
+    if own.reduced:
+        hides = own.counts[own.ignored] and max(labels, default=0) < number - 1
+        effect = 'reduce_zero_label=True ignores 0 and reduces all other values by 1'
+        return f'{effect}; set it to False if 0 is {own.name(0)!r}' if hides else None
+    if labels == [*range(1, len(labels) + 1)] and (len(labels) == number or len(labels) == number - 1 > 1):
+        return f'if 1 is {own.name(0)!r}, set reduce_zero_label=True'
+    if labels == [*range(number + 1)]:
+        return 'add the class of 0 to classes, or set reduce_zero_label=True to ignore it'
+    for values in (labels, _values(own)):  # 255 may be a class or ignored
+        if len(values) == number and values != [*range(number)]:
+            moved = [(label, value) for label, value in enumerate(values) if label != value]
+            return f'replace {_shown([f"{value} by {label} ({own.name(label)!r})" for label, value in moved])}'
+    return None
+
+
+def _shown(values: Sequence[Any]) -> str:
+    shown = ', '.join(map(str, values[:SHOWN]))
+    return shown if len(values) <= SHOWN else f'{shown} and {len(values) - SHOWN} more'

@@ -1,17 +1,18 @@
 """Read samples (an image with its mask, or a video) as the pipeline does, and collect their problems."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
 from io import BytesIO
-from itertools import islice
 from pathlib import Path
 
 import cv2
 import numpy as np
-from mmcv.transforms import BaseTransform
 from mmengine import fileio
+from mmengine.dataset import BaseDataset
 from PIL import ExifTags, Image
 
 from vt.datasets.bands import LoadBands
@@ -43,22 +44,32 @@ class Problem:
         return f'{self.file} {self.message}'
 
 
-@dataclass
+@dataclass(slots=True)  # there may be a million
 class Sample:
-    """Properties of a sample."""
+    """Properties of a sample; those from its files are None until it is read."""
 
-    path: str  # path of the image or video
-    labels: list[int] = field(default_factory=list)
+    path: str  # path of the image or video; empty if it is in memory
+    labels: list[int]
     problems: list[Problem] = field(default_factory=list)
     mode: str | None = None  # mode of the image, as Pillow names it
     size: tuple[int, ...] | None = None  # height and width of the image or of the frames
     counts: np.ndarray | None = None  # number of pixels of each label in the mask, at least 256 numbers
     orientation: int = 1  # EXIF orientation by which the image is rotated when it is read; 1 for none
-    turned: bool = False  # whether the image is rotated, but its mask may not be
     digest: str | None = None  # digest of the file, or of the pixels of an image in memory
     num_frames: int | None = None  # of a video
     fps: float | None = None  # frames per second of a video
-    moments: np.ndarray | None = None  # mean and standard deviation of each channel as loaded, (2, channels)
+    sums: np.ndarray | None = None  # number, sum and sum of squares of the values of each channel, (3, channels)
+
+    @property
+    def name(self) -> str:
+        """Name for messages."""
+        return self.path or 'an image in memory'
+
+    @property
+    def key(self) -> str | None:
+        """What the same image or video has, too: its content if it was read, else its place; None if unknown."""
+        folder, _, name = self.path.rpartition('/')
+        return self.digest or (f'{_real_folder(folder)}/{name}' if name else None)
 
 
 File = Path | BytesIO | None  # a local file, or the content of a row of a data set; None in a remote store
@@ -66,27 +77,33 @@ Load = Callable[[dict], dict]  # step of a pipeline
 Wrong = Iterator[tuple[str, str]]  # kinds and messages of problems
 
 
-@dataclass(frozen=True)
+@dataclass
 class SampleReader:
     """Reader of the samples of one data set, which collects their problems."""
 
     name: str  # name of the data set
     num_classes: int | None  # labels must be below it; None if it is unknown
     ignore_index: int  # label in masks that is also allowed
-    load_image: BaseTransform | None  # steps of the pipeline that load files; None without them
-    load_mask: BaseTransform | None
+    load_image: Load | None  # steps of the pipeline that load files; None without them
+    load_mask: Load | None
     load_clips: LoadClips | None
-    whole: bool = False  # decode all frames of videos, and compute digests of files and moments of channels
+    whole: bool = False  # decode all frames of videos, and compute digests of files and sums of channels
     num_channels: int | None = None  # number of channels that the model takes; None if it is unknown
 
-    def __call__(self, info: dict) -> Sample:
-        """Read one sample, given its information in the data set."""
-        sample = Sample(str(info.get('img_path')), labels_in(info))
+    def describe(self, info: dict) -> Sample:
+        """Return a sample without reading files, given its information in the data set."""
+        sample = Sample(str(info.get('img_path') or ''), labels_in(info))
+        sample.problems += [Problem('label', sample.name, words) for words in self._outside(sample.labels)]
         if isinstance(image := info.get('img'), np.ndarray):  # in memory
-            sample.size, sample.digest = image.shape[:2], digest_of(image) if self.whole else None
-            sample.moments = moments_of(image) if self.whole else None
+            sample.size, sample.digest = image.shape[:2], digest_of(image)
+            sample.sums = sums_of(image) if self.whole else None
         if isinstance(labels := info.get('gt_seg_map'), np.ndarray):
             sample.counts = np.bincount(labels.ravel(), minlength=256)
+        return sample
+
+    def __call__(self, info: dict) -> Sample:
+        """Read the files of one sample, given its information in the data set."""
+        sample = self.describe(info)
         for step, path, look in (
             (self.load_image, sample.path, self._look_at_image),
             (self.load_clips, sample.path, self._look_at_video),
@@ -96,14 +113,18 @@ class SampleReader:
                 sample.problems += self._look(look, step, path, info, sample)
         return sample
 
-    def find_labels_outside(self, path: str, labels: Iterable[int], ignored: int | None = None) -> Iterator[Problem]:
-        """Yield a problem for each label of a file that is outside the classes and not ``ignored``."""
-        for label in labels:
-            if self.num_classes is not None and not (0 <= label < self.num_classes or label == ignored):
-                message = f'has the label {label}, outside the {self.num_classes} classes of {self.name}'
-                yield Problem('label', path, f'{message} (0 to {self.num_classes - 1})')
+    def _outside(self, labels: list[int], ignored: int | None = None) -> list[str]:
+        """Return what is wrong with labels outside the classes that are not ``ignored``."""
+        number = self.num_classes
+        if number is None:
+            return []
+        return [
+            f'has the label {label}, outside the {number} classes of {self.name} (0 to {number - 1})'
+            for label in labels
+            if not (0 <= label < number or label == ignored)
+        ]
 
-    def _look(self, look: Callable, step: BaseTransform, path: str, info: dict, sample: Sample) -> list[Problem]:
+    def _look(self, look: Callable, step: Load, path: str, info: dict, sample: Sample) -> list[Problem]:
         try:
             file = _find_file(path, step)
             if isinstance(file, Path) and not file.is_file():
@@ -119,29 +140,28 @@ class SampleReader:
     def _look_at_image(self, step: Load, path: str, file: File, info: dict, sample: Sample) -> Wrong:
         if isinstance(step, LoadBands):
             image = step.read(path)
-            channels = image.shape[2]
-            sample.mode, sample.size = f'with {channels} channels of {image.dtype}', image.shape[:2]
-            sample.moments = moments_of(image.astype(np.float32)) if self.whole else None
-            if self.num_channels not in (None, channels):
-                yield 'mode', f'has {channels} channels, but the backbone takes {self.num_channels}: set in_channels'
-            return
-        if file is not None:
-            fully = cv2.__version__ < '5'  # OpenCV 4 accepts truncated images
-            sample.mode, kind, orientation = _read_header(path, file, fully)
-            if getattr(step, 'color_type', 'color') in ('color', 'grayscale'):  # others do not rotate images
-                sample.orientation = orientation
-            if sample.mode not in GOOD_MODES and getattr(step, 'imdecode_backend', 'cv2') != 'cv2':
-                yield 'mode', f"has mode {sample.mode}, which Pillow does not scale: use imdecode_backend='cv2'"
-                return
-            yield from _look_at_pixels(file, sample.mode, kind)
-        image = step(dict(img_path=path))['img']
-        sample.size, sample.moments = image.shape[:2], moments_of(image) if self.whole else None
+            sample.mode = f'with {image.shape[2]} channels of {image.dtype}'
+            if self.num_channels not in (None, image.shape[2]):
+                words = f'has {image.shape[2]} channels, but the backbone takes {self.num_channels}'
+                yield 'mode', f'{words}: set in_channels'
+        else:
+            if file is not None:
+                fully = cv2.__version__ < '5'  # OpenCV 4 accepts truncated images
+                sample.mode, kind, orientation = _read_header(path, file, fully)
+                if getattr(step, 'color_type', 'color') in ('color', 'grayscale'):  # others do not rotate images
+                    sample.orientation = orientation
+                if sample.mode not in GOOD_MODES and getattr(step, 'imdecode_backend', 'cv2') != 'cv2':
+                    words = f'has mode {sample.mode}, which Pillow does not scale'
+                    yield 'mode', f"{words}: use imdecode_backend='cv2'"
+                    return
+                yield from _look_at_pixels(file, sample.mode, kind)
+            image = step(dict(img_path=path))['img']
+        sample.size, sample.sums = image.shape[:2], sums_of(image) if self.whole else None
 
     def _look_at_video(self, step: LoadClips, path: str, file: File, info: dict, sample: Sample) -> Wrong:
         video = open_video(path)
-        number = video.num_frames
-        sample.num_frames, sample.fps = number, video.fps
-        sample.size = video.size
+        number = sample.num_frames = video.num_frames
+        sample.fps, sample.size = video.fps, video.size
         length = max(1, min(READ, READ_PIXELS // math.prod(video.size)))
         parts = [range(first, min(first + length, number)) for first in range(0, number, length)]
         for part in parts if self.whole else [[0, number - 1]]:
@@ -165,11 +185,10 @@ class SampleReader:
             own, image = ('x'.join(map(str, size)) for size in (labels.shape, sample.size))
             why = ', rotated by its EXIF orientation: rotate the mask, too' if sample.orientation > 1 else ''
             yield 'size', f'has {own} pixels, but its image {sample.path} has {image}{why}'
-        elif sample.orientation > 1:  # if the rotation changes the size, equal sizes show that the mask is rotated
-            sample.turned = labels.shape[0] == labels.shape[1] or sample.orientation in MIRRORED
-        present = np.flatnonzero(sample.counts).tolist()
-        for problem in islice(self.find_labels_outside(path, present, self.ignore_index), 1):
-            yield problem.kind, problem.message
+        elif sample.orientation in MIRRORED or (sample.orientation > 1 and labels.shape[0] == labels.shape[1]):
+            yield 'turned', f'may not fit {sample.path}, which is rotated by its EXIF orientation when it is read'
+        for words in self._outside(np.flatnonzero(sample.counts).tolist(), self.ignore_index)[:1]:
+            yield 'label', words
 
 
 def _look_at_pixels(file: Path | BytesIO, mode: str, kind: str | None) -> Wrong:
@@ -184,10 +203,18 @@ def _look_at_pixels(file: Path | BytesIO, mode: str, kind: str | None) -> Wrong:
         yield 'depth', f'has 16 bits with {levels}: scale them, or use vt.LoadBands'
 
 
-def moments_of(image: np.ndarray) -> np.ndarray:
-    """Return mean and standard deviation of each channel of an image, ``(2, channels)``."""
-    channels = np.moveaxis(np.atleast_3d(image), 2, 0)
-    return np.stack([np.ravel(cv2.meanStdDev(np.ascontiguousarray(channel))) for channel in channels], axis=1)
+def infos_of(dataset: BaseDataset) -> Sequence[dict]:
+    """Return the information of all samples of a data set; do not change it."""
+    infos = getattr(dataset, 'data_list', None)
+    if isinstance(infos, Sequence) and len(infos) == len(dataset):  # not serialised, so no copy is needed
+        return infos
+    return [dataset.get_data_info(index) for index in range(len(dataset))]
+
+
+def sums_of(image: np.ndarray) -> np.ndarray:
+    """Return number, sum and sum of squares of the values of each channel of an image, ``(3, channels)``."""
+    channels = np.moveaxis(np.atleast_3d(image), 2, 0).astype(np.float64)
+    return np.array([[channel.size, channel.sum(), (channel**2).sum()] for channel in channels]).T
 
 
 def digest_of(image: np.ndarray) -> str:
@@ -195,7 +222,12 @@ def digest_of(image: np.ndarray) -> str:
     return blake2b(f'{image.shape}{image.dtype}'.encode() + image.tobytes(), digest_size=16).hexdigest()
 
 
-def _find_file(path: str, step: BaseTransform) -> File:
+@lru_cache(maxsize=100_000)
+def _real_folder(folder: str) -> str:
+    return folder if '://' in folder else os.path.realpath(folder)
+
+
+def _find_file(path: str, step: Load) -> File:
     if path.startswith(f'{PREFIX}://'):
         return BytesIO(fileio.get(path))
     return None if '://' in path or getattr(step, 'backend_args', None) else Path(path)

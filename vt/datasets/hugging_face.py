@@ -1,6 +1,5 @@
 """Classification data sets of Hugging Face's library ``datasets``."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -38,12 +37,6 @@ class RowSamples(Sequence):
         row = self.rows[index]
         info = dict(img_path=f'{self.address}/{row}')
         return info if self.labels is None else dict(info, gt_label=int(self.labels[row]))
-
-    def count_labels(self) -> Counter[int]:
-        """Return the number of samples of each label."""
-        rows = slice(self.rows.start, self.rows.stop, self.rows.step)
-        labels, counts = np.unique([] if self.labels is None else self.labels[rows], return_counts=True)
-        return Counter(dict(zip(labels.tolist(), counts.tolist())))
 
 
 @DATASETS.register_module()

@@ -62,9 +62,8 @@ def test_numbers_that_agree_are_no_error(folder):
 @pytest.mark.parametrize(
     ('options', 'words'),
     [
-        (dict(to_rgb=True), 'data_preprocessor.to_rgb=True has no effect on 4 channels'),
-        (dict(bgr_to_rgb=True), 'data_preprocessor.bgr_to_rgb=True has no effect on 4 channels'),
-        (dict(channels=3, mean=3, to_rgb=True), "vt.LoadBands keeps a file's order of channels: set data_preprocessor"),
+        (dict(to_rgb=True), "vt.LoadBands keeps a file's order of channels: set data_preprocessor.to_rgb=False"),
+        (dict(bgr_to_rgb=True), "a file's order of channels: set data_preprocessor.bgr_to_rgb=False"),
         (
             dict(steps=[dict(type='RandomApply', transforms=[dict(type='Solarize', thr=128)])]),
             'train_dataloader.dataset.pipeline: Solarize needs 8-bit RGB images: remove it',

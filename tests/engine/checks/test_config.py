@@ -159,7 +159,9 @@ def test_a_preprocessor_beside_the_models_own(tmp_path):
         if message:
             with pytest.raises(UserError, match=message):
                 check_config(cfg)
-            with pytest.raises(UserError, match=r'data_preprocessor\.mean has no effect, because model of the config'):
+            with pytest.raises(
+                UserError, match='cfg-options: setting data_preprocessor has no effect, because model of'
+            ):
                 check_config(read_config(str(tmp_path / 'base.py')), ['data_preprocessor.mean'])
         else:
             check_config(cfg)

@@ -72,7 +72,9 @@ def test_a_grandchild_may_use_what_its_base_has_set(tmp_path):
 
 def test_options(tmp_path):
     check(tmp_path, '', ['train_dataloader.batch_size', 'model.depth'])
-    with pytest.raises(UserError, match='size has no effect, because train_dataloader of the config'):
+    with pytest.raises(
+        UserError, match='cfg-options: setting train_pipeline has no effect, because train_dataloader of a base'
+    ):
         check(tmp_path, '', ['train_pipeline.0.size'])
 
 
@@ -94,11 +96,11 @@ def test_a_base_of_an_installed_library(tmp_path):
 @pytest.mark.parametrize(
     ('text', 'advice'),
     [
-        ('param_schedulers = []', 'nothing reads param_schedulers: set param_scheduler instead'),
-        ('custom_hook = []', 'nothing reads custom_hook: set custom_hooks instead'),
-        ('load_form = "a.pth"', 'nothing reads load_form: set load_from instead'),
-        ('total_epochs = 3', 'nothing reads total_epochs: set train_cfg.max_epochs instead'),
-        ('optimizer = dict(lr=1)', 'nothing reads optimizer: set optim_wrapper instead'),
+        ('param_schedulers = []', "there is no setting 'param_schedulers'; did you mean param_scheduler"),
+        ('custom_hook = []', "there is no setting 'custom_hook'; did you mean custom_hooks"),
+        ('load_form = "a.pth"', "there is no setting 'load_form'; did you mean load_from"),
+        ('total_epochs = 3', "there is no setting 'total_epochs'; did you mean train_cfg.max_epochs"),
+        ('optimizer = dict(lr=1)', "there is no setting 'optimizer'; did you mean optim_wrapper"),
     ],
 )
 def test_names_that_nothing_reads(tmp_path, text, advice):

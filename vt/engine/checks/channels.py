@@ -14,15 +14,12 @@ TURNS = ('to_rgb', 'bgr_to_rgb', 'rgb_to_bgr')
 
 
 def check_image_channels(cfg: Config) -> None:
-    """Check settings that have no effect, or a wrong one, on images of ``vt.LoadBands`` or of other than 3 channels.
+    """Check settings that have a wrong effect on images of ``vt.LoadBands``.
 
     Raises:
         UserError: the preprocessor swaps channels, or a step of a pipeline assumes 8-bit values.
     """
-    number = image_channels(cfg)
     turn = next((name for name in TURNS if preprocessor_of(cfg).get(name)), None)
-    if turn and number not in (None, 3):
-        raise UserError(f'data_preprocessor.{turn}=True has no effect on {number} channels: set it to False')
     for name in ('train_dataloader', 'val_dataloader', 'test_dataloader'):
         for dataset in leaves((cfg.get(name) or {}).get('dataset')):
             steps = [*steps_in(dataset.get('pipeline'))]

@@ -64,8 +64,8 @@ def check_classes(model: nn.Module, dataset: Dataset, metrics: Sequence[BaseMetr
     """Compare the heads of a model with the classes of a data set, and settings of losses and metrics with both.
 
     Raises:
-        UserError: a head or Mixup has another number of classes, a part ignores another label than the data set, a
-            metric is for the other number of labels per image, or a loss does not use its weights.
+        UserError: a head has another number of classes, a part ignores another label than the data set, a metric is
+            for the other number of labels per image, or a loss does not use its weights.
     """
     model, dataset, classes = unwrap(model), without_wrappers(dataset), _classes_of(dataset)
     for name, own in heads(model):
@@ -74,31 +74,22 @@ def check_classes(model: nn.Module, dataset: Dataset, metrics: Sequence[BaseMetr
                 f'{name} has num_classes={own}, but the {type(dataset).__name__} data set has {len(classes)} classes'
             )
             raise UserError(f'{where}; set {name}.num_classes={len(classes)} in the config')
-        preprocessor = getattr(model, 'data_preprocessor', None)
-        mixed = getattr(preprocessor, 'num_classes', None) if getattr(preprocessor, 'batch_augments', None) else None
-        if mixed not in (None, own):
-            raise UserError(f'data_preprocessor.num_classes={mixed}, but {name} has {own}: set the same number')
     ignored = getattr(dataset, 'ignore_index', USUALLY_IGNORED)
     parts = [*(getattr(model, name, None) for name in HEADS), *metrics]
     for part in parts if ignored != USUALLY_IGNORED else ():
         if getattr(part, 'ignore_index', ignored) != ignored:
             words = f'{type(part).__name__} has ignore_index={part.ignore_index}, but the data set {ignored}'
             raise UserError(f'{words}: set all to the label in the masks')
-    several = _has_several_labels(model)
-    for metric in metrics if several is not None else ():
-        if getattr(metric, 'several_labels', several) != several:
+    for metric in (metric for metric in metrics if hasattr(metric, 'several_labels')):  # of classifiers
+        from mmpretrain.models import MultiLabelClsHead
+
+        several = isinstance(model.head, MultiLabelClsHead)
+        if metric.several_labels != several:
             words = f'the metric {type(metric).__name__} has several_labels={not several}, but the head is not for that'
             raise UserError(f'{words}: set several_labels={several}')
     for name, loss in model.named_modules():
         if getattr(loss, 'pos_weight', None) is not None and not getattr(loss, 'use_sigmoid', True):
             raise UserError(f'model.{name}.pos_weight has no effect on a softmax: set class_weight')
-
-
-def _has_several_labels(model: nn.Module) -> bool | None:
-    from mmpretrain.models import ClsHead, MultiLabelClsHead
-
-    head = getattr(model, 'head', None)
-    return isinstance(head, MultiLabelClsHead) if isinstance(head, (ClsHead, MultiLabelClsHead)) else None
 
 
 def _classes_of(dataset: Dataset) -> Sequence[str] | None:

@@ -20,6 +20,7 @@ from mmengine.model import PretrainedInit as PlainPretrainedInit
 from mmengine.optim import OptimWrapper
 from mmengine.registry import Registry, root
 from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, LogProcessor, Runner, TestLoop, ValLoop
+from mmengine.utils import get_object_from_string
 from torch.utils.data import DataLoader
 
 from vt._libraries import importing
@@ -29,6 +30,7 @@ from vt.engine.default_hooks import check_hooks
 from vt.engine.processes.sharding import ShardSettings
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
+from vt.registry import import_every_part
 
 from .variables import check_variables
 
@@ -143,17 +145,12 @@ def check_part(part: Any, path: str, scope: str, usual: Any = None) -> None:
     Raises:
         UserError: as from :func:`check_config`.
     """
-    if isinstance(part, dict):
-        _check_arguments(part, path, scope, usual)
-    elif part is not None and any(fnmatch(path, pattern) for pattern in (*USUAL, 'train_cfg')):
-        raise UserError(f'{path}={_shortened(part)} must be a dict of settings, or None')
-    elif isinstance(part, (list, tuple)):
-        for index, value in enumerate(part):
+    if not isinstance(part, dict):
+        if part is not None and any(fnmatch(path, pattern) for pattern in (*USUAL, 'train_cfg')):
+            raise UserError(f'{path}={_shortened(part)} must be a dict of settings, or None')
+        for index, value in enumerate(part if isinstance(part, (list, tuple)) else ()):
             check_part(value, f'{path}.{index}', scope)
-
-
-def _check_arguments(part: dict, path: str, scope: str, usual: Any) -> None:
-    """Check that the type of a dict exists and takes its keys; if several types share the name, one must."""
+        return
     candidates = list(_classes(part, path, scope, usual))
     parameters = accepted_arguments(candidates[0])[0] if candidates else {}
     for key, value in part.items():
@@ -187,7 +184,7 @@ def _classes(part: dict, path: str, scope: str, usual: Any = None) -> Iterator[A
 
 
 def find_types(name: str, scope: str, path: str) -> list[Any]:
-    """Return what the registries of a scope contain under a name.
+    """Return what the registries of a scope contain under a name; only a full path such as ``a.b.Class`` is imported.
 
     Args:
         name: name of a type, with or without its scope.
@@ -200,11 +197,14 @@ def find_types(name: str, scope: str, path: str) -> list[Any]:
     if not (isinstance(scope, str) and _has_registries(scope)):
         words = "is not a package with registries, such as 'mmpretrain' or 'mmseg': correct default_scope"
         raise UserError(f'{path}: {_shortened(scope)} {words}')
-    with importing():
-        # VT's own registries first, without the parts for which they import MMSegmentation.
-        own = registries('vt') if name.startswith('vt.') else ()
-        found = _found(Registry.get(registry, name.removeprefix('vt.')) for registry in own)
-        found = found or _found(registry.get(name) for registry in registries(scope))
+    prefix, key = Registry.split_scope_key(name)
+    found = _look_up(key, prefix or scope) if prefix is None or _has_registries(prefix) else []
+    if not found and prefix == 'vt':
+        import_every_part('mmseg')
+        found = _look_up(key, prefix)
+    if not found and prefix:
+        with importing():
+            found = [each for each in [get_object_from_string(name)] if each is not None]
     if not found:
         known: set[str] = set()
         for registry in registries(scope):
@@ -217,9 +217,16 @@ def find_types(name: str, scope: str, path: str) -> list[Any]:
     return found
 
 
-def _found(built: Iterable[Any]) -> list[Any]:
-    replaced = [PretrainedInit if each is PlainPretrainedInit else each for each in built]  # as ``weights_only`` does
-    return [*dict.fromkeys(each for each in replaced if each is not None)]
+def _look_up(key: str, scope: str) -> list[Any]:
+    """Return what the registries of a scope and of mmengine contain under a name. ``Registry.get`` would import it."""
+    found: dict[Any, None] = {}
+    for registry in registries(scope):
+        with importing():
+            registry.import_from_location()
+        inherited = {} if registry.parent is None else registry.parent.module_dict
+        if built := registry.module_dict.get(key, inherited.get(key)):
+            found[PretrainedInit if built is PlainPretrainedInit else built] = None  # as ``weights_only`` replaces it
+    return [*found]
 
 
 def _unknown(built: Any, part: dict, beside: list[str]) -> list[str]:

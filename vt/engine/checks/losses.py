@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from mmengine.dist import all_gather_object
 from mmengine.hooks import Hook
 from mmengine.runner import Runner, find_latest_checkpoint
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from vt.checkpoints.weights import unwrap
-from vt.engine.processes.distributed import Agreement, any_process
+from vt.engine.processes.distributed import any_process
 from vt.errors import UserError
 from vt.registry import HOOKS
 
@@ -28,14 +27,16 @@ class NotFiniteError(UserError, FloatingPointError):
 class FiniteLossHook(Hook):
     """Warn if the loss is NaN or infinite, and stop the run after several such iterations in a row.
 
-    The hook uses the loss that mmengine has read for its log, so a GPU does not wait for it. With several processes it
-    reacts if the loss of any of them is not finite: each sends its state at every iteration and reads those of the
-    others at the next one, so all stop at the same iteration. Checkpoints use :func:`why_not_save`.
+    The hook uses the loss that mmengine has read for its log, so a GPU does not wait for it. With several processes
+    each counts its own: the gradients of one reach the weights of all. Checkpoints use :func:`why_not_save`.
 
     Args:
         patience: number of iterations in a row that stop the run. With a dynamic loss scale a forward pass in float16
             may overflow for one or two batches and recover. Without one, a NaN reaches the weights in one step and
             remains.
+
+    Raises:
+        NotFiniteError: the loss has not been finite for ``patience`` iterations.
     """
 
     def __init__(self, patience: int = 3) -> None:
@@ -43,47 +44,26 @@ class FiniteLossHook(Hook):
         self.in_row = 0
         self._first_files: list[str] = []
 
-    def before_train(self, runner: Runner) -> None:
-        self._agreement = Agreement(runner)
-
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: dict | None = None, outputs: dict | None = None
     ) -> None:
-        self.settle(runner)
         logged = runner.message_hub.log_scalars.get('train/loss')  # missing without a logger hook
         loss = float((outputs or {}).get('loss', 0.0) if logged is None else logged.current())
-        self._last = runner.iter + 1, loss, _name_files(data_batch)
-        self._agreement.tell(int(not math.isfinite(self._last[1])))
-        if self._agreement.is_alone:
-            self.settle(runner)
-
-    def settle(self, runner: Runner) -> None:
-        """Read what the processes sent last. Call it in all processes at the same iteration."""
-        told = self._agreement.read()
-        if told:
-            self._count(runner, *self._last)
-        elif told is not None:
+        if math.isfinite(loss):
             self.in_row = 0
-
-    after_train_epoch = after_train = settle
-
-    def _count(self, runner: Runner, iteration: int, loss: float, files: list[str]) -> None:
-        """Warn about a loss that is not finite, naming the files of its batch, or stop the run."""
-        bad = [(value, names) for value, names in all_gather_object((loss, files)) if not math.isfinite(value)]
-        values = ' and '.join(dict.fromkeys(str(value) for value, _ in bad))
-        files = [name for _, names in bad for name in names]
+            return
+        files, iteration = _name_files(data_batch), runner.iter + 1
+        self._first_files = self._first_files if self.in_row else files
         self.in_row += 1
-        if self.in_row == 1:
-            self._first_files = files
         if self.in_row < self.patience:
             runner.logger.warning(
-                f'The loss of iteration {iteration} is {values} ({self.in_row} in a row; {self.patience} end the run). '
+                f'The loss of iteration {iteration} is {loss} ({self.in_row} in a row; {self.patience} end the run). '
                 f'No checkpoint is written until it is finite. Batch: {", ".join(files) or "samples without names"}'
             )
             return
-        first, begin = ', '.join(self._first_files[:NAMED_FILES]), iteration - self.patience + 1
+        first = ', '.join(self._first_files[:NAMED_FILES])
         raise NotFiniteError(
-            f'the loss was {values} in iterations {begin} to {iteration}; '
+            f'the loss was {loss} in iterations {iteration - self.patience + 1} to {iteration}; '
             f'the last good checkpoint is {_last_checkpoint(runner)}. '
             'Lower optim_wrapper.optimizer.lr, clip gradients (optim_wrapper.clip_grad.max_norm=1.0), or check the '
             f'first such batch: {first or "its samples have no names"}'
@@ -95,15 +75,9 @@ def why_not_save(runner: Runner) -> str | None:
 
     Call it in all processes; all get the same result. Weights are checked because a gradient that is not finite
     damages them one iteration before the loss shows it.
-
-    Raises:
-        NotFiniteError: the loss has not been finite for ``patience`` iterations.
     """
-    hook = next((hook for hook in runner.hooks if isinstance(hook, FiniteLossHook)), None)
-    if hook is not None:
-        hook.settle(runner)
-        if hook.in_row:
-            return 'the loss is not finite'
+    if any_process(any(hook.in_row for hook in runner.hooks if isinstance(hook, FiniteLossHook))):
+        return 'the loss is not finite'
     name = find_non_finite(unwrap(runner.model))
     return f'the weight {name or "of another process"} is not finite' if any_process(name is not None) else None
 

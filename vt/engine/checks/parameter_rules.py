@@ -6,52 +6,42 @@ then 1.
 """
 
 import difflib
-from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from torch import nn
 
 from vt.errors import UserError
 
+from .variables import own_words
+
 CUSTOM = 'optim_wrapper.paramwise_cfg.custom_keys'
+DECAYING = 'LearningRateDecayOptimWrapperConstructor'
 # Options of paramwise_cfg that each optimizer constructor reads; other constructors are not checked.
 READ = {
     'DefaultOptimWrapperConstructor': (
         *('bias_decay_mult', 'bias_lr_mult', 'bypass_duplicate', 'custom_keys', 'dcn_offset_lr_mult'),
         *('dwconv_decay_mult', 'flat_decay_mult', 'norm_decay_mult'),
     ),
-    'LearningRateDecayOptimWrapperConstructor': (
-        *('bias_decay_mult', 'custom_keys', 'flat_decay_mult', 'layer_decay_rate', 'norm_decay_mult'),
-    ),
+    DECAYING: ('bias_decay_mult', 'custom_keys', 'flat_decay_mult', 'layer_decay_rate', 'norm_decay_mult'),
     'LayerDecayOptimizerConstructor': ('decay_rate', 'decay_type', 'num_layers'),
 }
 NEAR = 0.8  # similarity of two names, at most 1, above which one may be a misspelling of the other
 
 
-@dataclass
-class Rule:
-    """One of ``custom_keys``."""
-
-    key: str  # part of a parameter's name
-    options: dict[str, Any]  # its settings, such as lr_mult
-    names: list[str] = field(default_factory=list)  # parameters that it applies to
-    shadowed: int = 0  # number of parameters that match, but follow a longer key
-
-
-def check_parameter_rules(
-    model: nn.Module, optim_wrapper: dict, own: Container[str] | None = None
-) -> list[dict[str, str]]:
+def check_parameter_rules(model: nn.Module, optim_wrapper: dict, config: str | None = None) -> list[str]:
     """Compare ``paramwise_cfg`` with a model.
+
+    A key may match nothing if it only sets the weight decay, or if the config inherits it: recipes have keys for other
+    models.
 
     Args:
         model: the model to train.
         optim_wrapper: config of the optimizer wrapper.
-        own: keys that the config sets itself and that must match a parameter; keys of an inherited recipe may be for
-            other models. None for all keys.
+        config: path of the config; without it all keys are its own.
 
     Returns:
-        One row per custom key with the number of parameters and its factors.
+        A line per custom key with the number of parameters and its factors.
 
     Raises:
         UserError: the constructor does not read a setting; or a key matches no parameter and changes the learning rate
@@ -59,30 +49,41 @@ def check_parameter_rules(
     """
     options = optim_wrapper.get('paramwise_cfg') or {}
     constructor = str(optim_wrapper.get('constructor', 'DefaultOptimWrapperConstructor')).split('.')[-1]
-    _check_readers(options, constructor)
-    if 'custom_keys' not in options or 'custom_keys' not in READ.get(constructor, ()):
-        return []
-    rules = match_parameters(model, options['custom_keys'])
-    for rule in rules:
-        if own is None or rule.key in own:
-            _check_match(rule, model)
-    return [
-        dict(key=rule.key, parameters=f'{len(rule.names):,}')
-        | {name: f'{rule.options.get(name, 1.0):g}' for name in ('lr_mult', 'decay_mult')}
-        for rule in rules
-    ]
+    known = READ.get(constructor, options)
+    for name in options:
+        if name not in known and not (name == 'force_default_settings' or name.startswith('_')):
+            where = f'optim_wrapper.paramwise_cfg.{name} has no effect: {constructor} reads {", ".join(known)}'
+            raise UserError(f'{where}; correct or remove it')
+    keys, lines = options.get('custom_keys', {}) if constructor in READ else {}, []
+    own = own_words(config, keys) if config else keys
+    for key, names in match_parameters(model, keys).items():
+        rule = keys[key]
+        if constructor == DECAYING and rule.get('lr_mult', 1) != 1:
+            where = f'{CUSTOM}.{key}.lr_mult has no effect: {constructor} sets the rate by the depth of a layer'
+            raise UserError(f'{where}; remove it')
+        if key in own and not any(key in name for name in _names(model)):
+            parts = {part for name in _names(model) for part in name.split('.')}
+            near = difflib.get_close_matches(key.strip('.').split('.')[-1], parts, n=1, cutoff=NEAR)
+            if near or {*rule} - {'decay_mult'}:
+                meant = f'did you mean {near[0]}?' if near else 'correct or remove it'
+                raise UserError(f'{CUSTOM}.{key} matches no parameter of the model: {meant}')
+        factors = ', '.join(f'{name} {rule.get(name, 1.0):g}' for name in ('lr_mult', 'decay_mult'))
+        lines.append(f'paramwise_cfg: {key} applies to {len(names):,} parameters, {factors}')
+    return lines
 
 
-def match_parameters(model: nn.Module, custom_keys: dict[str, dict]) -> list[Rule]:
-    """Return one rule per custom key, with the parameters that it applies to."""
-    rules = {key: Rule(key, custom_keys[key]) for key in sorted(sorted(custom_keys), key=len, reverse=True)}
-    for name, _ in model.named_parameters():
-        matching = [rule for key, rule in rules.items() if key in (name if '.' in name else f'.{name}')]
-        for rule in matching[:1]:
-            rule.names.append(name)
-        for rule in matching[1:]:
-            rule.shadowed += 1
-    return [rules[key] for key in custom_keys]
+def match_parameters(model: nn.Module, custom_keys: Iterable[str]) -> dict[str, list[str]]:
+    """Return the names of the parameters that each custom key applies to."""
+    found: dict[str, list[str]] = {key: [] for key in custom_keys}
+    for name in _names(model):
+        if matching := [key for key in sorted(found) if key in name]:
+            found[max(matching, key=len)].append(name.removeprefix('.'))
+    return found
+
+
+def _names(model: nn.Module) -> list[str]:
+    """Return the names of parameters as mmengine compares them: those of the model itself begin with a dot."""
+    return [name if '.' in name else f'.{name}' for name, _ in model.named_parameters()]
 
 
 def find_moving_statistics(model: nn.Module, groups: Iterable[dict[str, Any]]) -> Iterator[str]:
@@ -107,26 +108,3 @@ def find_moving_statistics(model: nn.Module, groups: Iterable[dict[str, Any]]) -
         subject = f'running statistics of {len(moving)} normalisations, such as {moving[0]}'
         advice = 'to freeze these, too, set frozen_stages of the backbone, or wrap it in vt.FrozenBackbone'
         yield f'{subject}, change in training, although their layers are not trained (learning rate 0): {advice}'
-
-
-def _check_readers(options: dict[str, Any], constructor: str) -> None:
-    known = READ.get(constructor, ())  # empty for an unknown constructor
-    for name in options if known else ():
-        if name not in known and not (name == 'force_default_settings' or name.startswith('_')):
-            where = f'optim_wrapper.paramwise_cfg.{name} has no effect: {constructor} reads {", ".join(known)}'
-            raise UserError(f'{where}; correct or remove it')
-    for key, rule in options.get('custom_keys', {}).items() if constructor.startswith('LearningRateDecay') else ():
-        if rule.get('lr_mult', 1) != 1:
-            where = f'{CUSTOM}.{key}.lr_mult has no effect: {constructor} sets the rate by the depth of a layer'
-            raise UserError(f'{where}; remove it')
-
-
-def _check_match(rule: Rule, model: nn.Module) -> None:
-    """Refuse a key that matches nothing, unless it looks like one that a recipe has for other models."""
-    if rule.names or rule.shadowed:
-        return
-    parts = {part for name, _ in model.named_parameters() for part in name.split('.')}
-    near = difflib.get_close_matches(rule.key.strip('.').split('.')[-1], parts, n=1, cutoff=NEAR)
-    if near or {*rule.options} - {'decay_mult'}:
-        meant = f'did you mean {near[0]}?' if near else 'correct or remove it'
-        raise UserError(f'{CUSTOM}.{rule.key} matches no parameter of the model: {meant}')

@@ -6,7 +6,7 @@ random numbers of later steps do not depend on it (see :mod:`vt.engine.interrupt
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from copy import deepcopy
 from numbers import Number
 from typing import Any
@@ -17,22 +17,19 @@ from mmengine.evaluator import DumpResults, Evaluator
 from mmengine.hooks import CheckpointHook, EarlyStoppingHook, Hook
 from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner, TestLoop, ValLoop, autocast
-from PIL import ExifTags, Image
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 from vt.checkpoints.weights import unwrap
 from vt.engine.console import quiet
-from vt.engine.errors import files_of, naming_part
+from vt.engine.errors import naming_part
 from vt.errors import UserError
 from vt.registry import HOOKS
 
 from .parameter_rules import check_parameter_rules, find_moving_statistics
-from .variables import own_words
 
 MOST_SAMPLES = 8  # samples that are loaded; a larger batch repeats them
 MOST_NAMES = 3  # parameters that a message names
-MOST_HEADERS = 256  # image files whose size is read to find the widest and the narrowest image
 
 
 @HOOKS.register_module()
@@ -68,9 +65,6 @@ class RehearsalHook(Hook):
                 self._evaluate(runner.test_loop, runner.model.test_step, 'testing')
 
     def _train(self, runner: Runner) -> None:
-        on_gpu = torch.cuda.is_available()
-        if on_gpu:
-            torch.cuda.reset_peak_memory_stats()
         runner.model.train()
         for number, (name, batch) in enumerate(rehearsed_batches(runner.train_dataloader)):
             with naming_part(f'training on {name}', model=unwrap(runner.model)):
@@ -78,10 +72,6 @@ class RehearsalHook(Hook):
             if number == 0:
                 report_unused(runner)
             runner.optim_wrapper.zero_grad()
-        if on_gpu:
-            peak = torch.cuda.max_memory_allocated() / 2**30
-            runner.logger.info(f'Memory: one training step needs {peak:.1f} GiB, plus the state of the optimizer')
-            torch.cuda.empty_cache()
 
     @torch.no_grad()
     def _evaluate(self, loop: ValLoop | TestLoop, step: Callable[[Any], list], doing: str) -> dict[str, Any]:
@@ -146,11 +136,8 @@ def report_unused(runner: Runner) -> None:
 def log_parameter_rules(runner: Runner) -> None:
     """Log what ``paramwise_cfg`` applies to, and warnings; raises like :func:`check_parameter_rules`."""
     options = runner.cfg.get('optim_wrapper') or {}
-    keys = (options.get('paramwise_cfg') or {}).get('custom_keys') or {}
-    own = own_words(runner.cfg.filename, keys) if runner.cfg.filename else None
-    for row in check_parameter_rules(unwrap(runner.model), options, own):
-        factors = f'lr_mult {row["lr_mult"]}, decay_mult {row["decay_mult"]}'
-        runner.logger.info(f'paramwise_cfg: {row["key"]} applies to {row["parameters"]} parameters, {factors}')
+    for line in check_parameter_rules(unwrap(runner.model), options, runner.cfg.filename):
+        runner.logger.info(line)
     runner.model.train()
     for warning in find_moving_statistics(unwrap(runner.model), runner.optim_wrapper.param_groups):
         runner.logger.warning(warning)
@@ -173,10 +160,11 @@ def rehearsed_batches(loader: DataLoader, size: int | None = None) -> Iterator[t
     Args:
         loader: the loader.
         size: size of the only batch; by default there is one of the loader's size, and one like the last of an epoch if
-            that is smaller. If the size is 1, there are two, of the widest and the narrowest image.
+            that is smaller. If the size is 1, there are two.
     """
     sizes = [size] if size else _batch_sizes(loader)
-    samples = _load(loader, _choose(loader.dataset, min(max(sizes[0], len(sizes)), MOST_SAMPLES)))
+    most = min(max(sizes[0], len(sizes)), MOST_SAMPLES)
+    samples = _load(loader, np.linspace(0, len(loader.dataset) - 1, most).astype(int).tolist())
     for index, number in enumerate(sizes):
         begin, name = index if sizes[0] == 1 else 0, f'the first batch, of {number} samples'
         if number < sizes[0]:
@@ -200,26 +188,6 @@ def _load(loader: DataLoader, places: list[int]) -> list[Any]:
     one = dict(batch_sampler=[places], collate_fn=list, num_workers=min(1, loader.num_workers))
     (samples,) = DataLoader(loader.dataset, **one, **context)
     return samples
-
-
-def _choose(dataset: Dataset, most: int) -> list[int]:
-    """Choose samples spread over a data set, including the widest and the narrowest of the images it looks at."""
-    places = np.linspace(0, len(dataset) - 1, most).astype(int).tolist()
-    if most > 1:
-        looked = np.linspace(0, len(dataset) - 1, min(len(dataset), MOST_HEADERS)).astype(int).tolist()
-        ratios = {place: ratio for place in looked if (ratio := _ratio(dataset, place))}
-        if ratios:
-            places[:2] = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
-    return places
-
-
-def _ratio(dataset: Dataset, index: int) -> float | None:
-    """Return width / height of a sample's image; None if it is not in a file."""
-    with suppress(Exception), Image.open(files_of(dataset, index)[0]) as header:
-        ratio = header.width / header.height
-        is_turned = header.getexif().get(ExifTags.Base.Orientation, 1) > 4  # rotated by 90 degrees
-        return 1 / ratio if is_turned else ratio
-    return None
 
 
 @contextmanager

@@ -35,9 +35,12 @@ ELSEWHERE = {
 }
 
 
+OPTIONS = '--cfg-options'
+
+
 @dataclass
 class ConfigFile:
-    """Variables in the source of a config."""
+    """Variables in the source of a config, or of the command line."""
 
     path: Path
     bases: list[Path] = field(default_factory=list)  # files that it inherits
@@ -60,38 +63,25 @@ def check_variables(
         UserError: a variable is set that only a base has used, and the message names what to set instead; a name is
             usual elsewhere or similar to a setting; or an option begins with a name that the config does not have.
     """
-    files, readable = list(_chain(Path(path), set())), {*readable}  # a file, then the files it inherits
-    read = readable - {*contained}
+    read, readable = {*readable} - {*contained}, {*readable}
+    set_last = dict.fromkeys({option.partition('.')[0] for option in options} - {'data_root'}, OPTIONS)
+    files = [ConfigFile(Path(OPTIONS), assigned=set_last), *_chain(Path(path), set())]  # before the files it inherits
     for index, file in enumerate(files):
-        bases = files[index + 1 :]
-        if '.mim' in file.path.parts:  # configs of an installed library
-            continue
-        for name in sorted(file.assigned.keys() - read):
-            is_used = any(later.used.get(name, set()) - {name} for later in files[: index + 1])
-            is_new = all(base.assigned.get(name) != file.assigned[name] for base in bases)
-            inherited = [reader for reader in _readers(name, bases) if not _is_replaced(reader, files[: index + 1])]
-            if inherited and is_new and not is_used:
-                readers = ', '.join(inherited[:3])
+        own, bases = files[: index + 1], files[index + 1 :]
+        for name in sorted(file.assigned.keys() - read) if '.mim' not in file.path.parts else ():  # of a library
+            is_used = any(each.used.get(name, set()) - {name} for each in own)
+            if is_used or any(base.assigned.get(name) == file.assigned[name] for base in bases):
+                continue
+            if readers := ', '.join(_readers(name, bases)[:3]):
                 text = f'{file.path}: setting {name} has no effect, because {readers} of a base already used it'
-                raise UserError(f'{text}: set {readers} with {name} again, too')
-    used = {name for file in files for name in file.used}
-    own = files and '.mim' not in files[0].path.parts
-    for name in files[0].assigned.keys() - readable - used if own else ():
-        near = difflib.get_close_matches(name, readable, n=1, cutoff=0.85)
-        is_elsewhere = name in ELSEWHERE and files[0].bases  # a config that a run saved has all variables, and no base
-        if is_elsewhere or (near and not name.endswith('_pipeline')):
-            raise UserError(f'{path}: nothing reads {name}: set {ELSEWHERE.get(name) or near[0]} instead')
-    known = readable.union(*(file.assigned for file in files))
-    for option in options:
-        name = option.partition('.')[0]
-        readers = ', '.join(_readers(name, files)[:3])
-        if name not in read and name != 'data_root' and readers:
-            text = f'--cfg-options {option} has no effect, because {readers} of the config already used {name}'
-            raise UserError(f'{text}: set a key of {readers} instead')
-        if name not in known or name in ELSEWHERE:
-            near = ELSEWHERE.get(name) or ' or '.join(difflib.get_close_matches(name, readable, n=1))
-            hint = f'; did you mean {near}?' if near else ''
-            raise UserError(f"--cfg-options: there is no setting '{name}'{hint}")
+                raise UserError(f'{text}: set {readers}, too')
+            is_unknown = index == 0 and not any(name in base.assigned for base in bases)
+            near = difflib.get_close_matches(name, readable, n=1, cutoff=0.6 if is_unknown else 0.85)
+            if name in ELSEWHERE and (index == 0 or file.bases):  # a config that a run saved has all names, and no base
+                near = [ELSEWHERE[name]]
+            if is_unknown or (near and index < 2 and name not in readable and not name.endswith('_pipeline')):
+                hint = f'; did you mean {near[0]}?' if near else ''
+                raise UserError(f"{file.path}: there is no setting '{name}'{hint}")
 
 
 def own_words(path: str | Path, words: Iterable[str]) -> set[str]:
@@ -102,11 +92,6 @@ def own_words(path: str | Path, words: Iterable[str]) -> set[str]:
     first, *others = [file.path.read_text(encoding='utf-8') for file in _chain(Path(path), set())] or ['']
     is_foreign = '::' in first
     return {word for word in words if word in first or not (is_foreign or any(word in text for text in others))}
-
-
-def _is_replaced(variable: str, files: list[ConfigFile]) -> bool:
-    """Return whether one of the files replaces the value of a variable, or a part of it, instead of merging it."""
-    return any('_delete_' in file.assigned.get(variable, '') for file in files)
 
 
 def _readers(name: str, files: list[ConfigFile]) -> list[str]:
