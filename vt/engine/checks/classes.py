@@ -64,8 +64,8 @@ def check_classes(model: nn.Module, dataset: Dataset, metrics: Sequence[BaseMetr
     """Compare the heads of a model with the classes of a data set, and settings of losses and metrics with both.
 
     Raises:
-        UserError: a head has another number of classes, a part ignores another label than the data set, a metric is
-            for the other number of labels per image, or a loss does not use its weights.
+        UserError: a head or Mixup has another number of classes, a part ignores another label than the data set, a
+            metric is for the other number of labels per image, or a loss does not use its weights.
     """
     model, dataset, classes = unwrap(model), without_wrappers(dataset), _classes_of(dataset)
     for name, own in heads(model):
@@ -74,6 +74,10 @@ def check_classes(model: nn.Module, dataset: Dataset, metrics: Sequence[BaseMetr
                 f'{name} has num_classes={own}, but the {type(dataset).__name__} data set has {len(classes)} classes'
             )
             raise UserError(f'{where}; set {name}.num_classes={len(classes)} in the config')
+        preprocessor = getattr(model, 'data_preprocessor', None)
+        mixed = getattr(preprocessor, 'num_classes', None) if getattr(preprocessor, 'batch_augments', None) else None
+        if mixed not in (None, own):
+            raise UserError(f'data_preprocessor.num_classes={mixed}, but {name} has {own}: set the same number')
     ignored = getattr(dataset, 'ignore_index', USUALLY_IGNORED)
     parts = [*(getattr(model, name, None) for name in HEADS), *metrics]
     for part in parts if ignored != USUALLY_IGNORED else ():

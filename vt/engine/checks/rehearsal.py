@@ -6,7 +6,7 @@ random numbers of later steps do not depend on it (see :mod:`vt.engine.interrupt
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from numbers import Number
 from typing import Any
@@ -17,12 +17,13 @@ from mmengine.evaluator import DumpResults, Evaluator
 from mmengine.hooks import CheckpointHook, EarlyStoppingHook, Hook
 from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner, TestLoop, ValLoop, autocast
+from PIL import ExifTags, Image
 from torch import Tensor, nn
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 
 from vt.checkpoints.weights import unwrap
 from vt.engine.console import quiet
-from vt.engine.errors import naming_part
+from vt.engine.errors import files_of, naming_part
 from vt.errors import UserError
 from vt.registry import HOOKS
 
@@ -30,6 +31,7 @@ from .parameter_rules import check_parameter_rules, find_moving_statistics
 
 MOST_SAMPLES = 8  # samples that are loaded; a larger batch repeats them
 MOST_NAMES = 3  # parameters that a message names
+MOST_HEADERS = 256  # image files whose size is read to find the widest and the narrowest image
 
 
 @HOOKS.register_module()
@@ -160,11 +162,10 @@ def rehearsed_batches(loader: DataLoader, size: int | None = None) -> Iterator[t
     Args:
         loader: the loader.
         size: size of the only batch; by default there is one of the loader's size, and one like the last of an epoch if
-            that is smaller. If the size is 1, there are two.
+            that is smaller. If the size is 1, there are two, of the widest and the narrowest image.
     """
     sizes = [size] if size else _batch_sizes(loader)
-    most = min(max(sizes[0], len(sizes)), MOST_SAMPLES)
-    samples = _load(loader, np.linspace(0, len(loader.dataset) - 1, most).astype(int).tolist())
+    samples = _load(loader, _choose(loader.dataset, min(max(sizes[0], len(sizes)), MOST_SAMPLES)))
     for index, number in enumerate(sizes):
         begin, name = index if sizes[0] == 1 else 0, f'the first batch, of {number} samples'
         if number < sizes[0]:
@@ -188,6 +189,26 @@ def _load(loader: DataLoader, places: list[int]) -> list[Any]:
     one = dict(batch_sampler=[places], collate_fn=list, num_workers=min(1, loader.num_workers))
     (samples,) = DataLoader(loader.dataset, **one, **context)
     return samples
+
+
+def _choose(dataset: Dataset, most: int) -> list[int]:
+    """Choose samples spread over a data set, including the widest and the narrowest of the images it looks at."""
+    places = np.linspace(0, len(dataset) - 1, most).astype(int).tolist()
+    if most > 1:
+        looked = np.linspace(0, len(dataset) - 1, min(len(dataset), MOST_HEADERS)).astype(int).tolist()
+        ratios = {place: ratio for place in looked if (ratio := _ratio(dataset, place))}
+        if ratios:
+            places[:2] = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
+    return places
+
+
+def _ratio(dataset: Dataset, index: int) -> float | None:
+    """Return width / height of a sample's image; None if it is not in a file."""
+    with suppress(Exception), Image.open(files_of(dataset, index)[0]) as header:
+        ratio = header.width / header.height
+        is_turned = header.getexif().get(ExifTags.Base.Orientation, 1) > 4  # rotated by 90 degrees
+        return 1 / ratio if is_turned else ratio
+    return None
 
 
 @contextmanager
