@@ -78,10 +78,7 @@ CONFIGS = [
         IMAGES + "model['head']['in_channels'] = 60",
         'in model.head.fc (Linear): RuntimeError: mat1 and mat2 shapes cann',
     ),
-    (
-        IMAGES + MIXUP + "data_preprocessor['num_classes'] = 7",
-        'The size of tensor a (3) must match the size of tensor b',
-    ),
+    (IMAGES + MIXUP + "data_preprocessor['num_classes'] = 7", 'data_preprocessor.num_classes=7, but model.head has 3'),
     (
         IMAGES + "vis_backends = [dict(type='NeptuneVisBackend')]\nvisualizer = dict(vis_backends=vis_backends)",
         'install neptune: install what cannot be imported, or remove the part of the config that needs it',
