@@ -17,7 +17,7 @@ from mmengine.registry import init_default_scope
 from mmpretrain.registry import MODELS
 from tool_runner import ROOT
 
-from docs.reports.recipes import describe_recipes, describe_sources, find_authors
+from docs.reports.recipes import describe_sources, find_authors
 from vt.apis import find_config
 from vt.engine.schedules import find_misfits, rates_after
 from vt.errors import UserError
@@ -187,19 +187,6 @@ def test_every_model_names_its_source_and_what_remains():
         assert is_public or row['source'].startswith(('not public', 'no ')), name
         assert row['remaining'], name
         assert entry['published'][2] is not None or row['remaining'] == 'nothing was published', name
-
-
-def test_the_table_says_what_differs_alone():
-    first, *rows = describe_recipes(['p2t-small', 'deit-small', 'swin-tiny', 'cswin-tiny'])
-    assert len(rows) == 3
-    columns = ('learning rate', 'batch', 'epochs', 'augmentation repeats')
-    assert [first[column] for column in columns] == ['0.001', '1,024', '300', '3']
-    rows = {row['model'].split(']')[0][1:]: {key: value for key, value in row.items() if value} for row in rows}
-    assert rows['CSWin-T']['epochs'] == '300 + 10'
-    assert rows['P2T-S'].keys() == {'model', 'warm-up'}
-    swin = {'model': '', 'warm-up': '20 from 1e-06', 'gradient clipping': '5', 'augmentation repeats': '1'}
-    assert rows['Swin-T'] | dict(model='') == swin
-    assert rows['CSWin-T']['EMA decay'] == '0.99984'
 
 
 def test_vt_fpn_has_mmsegmentations_recipe_of_fpn():

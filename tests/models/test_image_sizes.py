@@ -4,7 +4,6 @@ In float64, with gradients.
 """
 
 import functools
-import re
 
 import published_survey as published
 import published_survey_second as second
@@ -78,35 +77,27 @@ def test_resolutions_at_other_sizes(size):
     assert_equal_with_gradients(Alone(backbone), theirs, torch.randn(1, 3, *size))
 
 
-def renamed(state, rules):
-    """MMPretrain's names as ours."""
-    for pattern, name in rules:
-        state = {re.sub(pattern, name, key): value for key, value in state.items()}
-    return {key: value for key, value in state.items() if not key.endswith(('position_index', 'coords_table'))}
+def with_weights_of(theirs, name, tmp_path, channels, heads, **options):
+    """Our model of a library's random weights, two blocks a stage."""
+    randomise(theirs.double())
+    theirs.eval()
+    torch.save(theirs.state_dict(), tmp_path / 'theirs.pth')
+    config = read(name).backbone.to_dict()
+    stages = [
+        stage | dict(channels=own, num_heads=number, depth=2)
+        for stage, own, number in zip(config['stages'], channels, heads)
+    ]
+    init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'theirs.pth'))
+    ours = MODELS.build(config | dict(stages=stages, init_cfg=init_cfg) | options)
+    ours.init_weights()
+    return ours.eval()
 
 
-SWIN = [
-    (r'^patch_embed\.', 'stages.0.embed.'),
-    (r'\.attn\.w_msa\.', '.attention.part.'),
-    (r'\.ffn\.layers\.0\.0\.', '.feed_forward.part.fc1.'),
-    (r'\.ffn\.layers\.1\.', '.feed_forward.part.fc2.'),
-    (r'relative_position_bias_table', 'bias.table'),
-    (r'^norm3\.', 'stages.3.norm.'),
-    (r'cpb_mlp', 'bias.mlp'),
-    (r'logit_scale', 'log_scale'),
-    (r'\.q_bias', '.query_bias'),
-    (r'\.v_bias', '.value_bias'),
-]
-FIRST = [
-    (r'^stages\.(\d)\.downsample\.', lambda found: f'stages.{int(found[1]) + 1}.embed.'),
-    (r'\.norm1\.', '.attention.norm.'),
-    (r'\.norm2\.', '.feed_forward.norm.'),
-]
-SECOND = [
-    (r'\.downsample\.', '.embed.'),
-    (r'\.norm1\.', '.attention.post_norm.'),
-    (r'\.norm2\.', '.feed_forward.post_norm.'),
-]
+def assert_equal(found, expected, image, tolerance):
+    direction = torch.randn_like(found)
+    gradients = [torch.autograd.grad(out, image, direction)[0] for out in (found, expected)]
+    for own, other in ((found, expected), gradients):
+        torch.testing.assert_close(own, other, rtol=0, atol=tolerance * other.abs().max().item())
 
 
 # Of two windows one covers a side of the last grid; at the size of poses a side is shorter, which MMPretrain's pads if
@@ -114,60 +105,36 @@ SECOND = [
 @pytest.mark.parametrize('size', [(448, 448), (320, 256), 'two windows', (256, 192)])
 @pytest.mark.parametrize('is_built_for_it', [True, False])
 @pytest.mark.parametrize(
-    ('name', 'kind', 'options', 'rules', 'tolerance'),
-    [
-        ('swin-tiny', SwinTransformer, {}, FIRST, 1e-12),
-        ('swinv2-tiny', SwinTransformerV2, dict(window_size=[8] * 4), SECOND, 1e-5),
-    ],
+    ('name', 'kind', 'window', 'tolerance'),
+    [('swin-tiny', SwinTransformer, 7, 1e-12), ('swinv2-tiny', SwinTransformerV2, 8, 1e-5)],
 )
-def test_swin_is_mmpretrains(name, kind, options, rules, tolerance, size, is_built_for_it):
+def test_swin_is_mmpretrains(name, kind, window, tolerance, size, is_built_for_it, tmp_path):
     """Built for these images, or for one window in the last stage, which is not shifted there."""
     torch.manual_seed(0)
-    arch = dict(embed_dims=6, depths=[2, 2, 2, 2], num_heads=[1, 2, 2, 4])
+    heads = [1, 2, 2, 4]
+    arch = dict(embed_dims=6, depths=[2, 2, 2, 2], num_heads=heads)
     arch |= dict(extra_norm_every_n_blocks=0) if kind is SwinTransformerV2 else {}
-    window = options.get('window_size', [7])[0]
     size = (64 * window, 32 * window) if size == 'two windows' else size
-    options = options | dict(pad_small_map=size == (256, 192), out_indices=(3,), drop_path_rate=0.0)
+    options = dict(window_size=[8] * 4) if window == 8 else {}
+    options |= dict(pad_small_map=size == (256, 192), out_indices=(3,), drop_path_rate=0.0)
     theirs = kind(arch=arch, img_size=32 * window, **options)
-    config = read(name).backbone.to_dict()
-    stages = [
-        stage | dict(channels=6 * 2**index, num_heads=heads, depth=2)
-        for index, (stage, heads) in enumerate(zip(config['stages'], arch['num_heads']))
-    ]
-    image_size = size if is_built_for_it else 32 * window
-    ours = MODELS.build(config | dict(stages=stages, image_size=image_size, out_type='map')).eval()
-    randomise(theirs.double())
-    theirs.eval()
-    ours.load_state_dict(renamed(theirs.state_dict(), SWIN + rules))
+    built = dict(image_size=size if is_built_for_it else 32 * window, out_type='map')
+    ours = with_weights_of(theirs, name, tmp_path, [6, 12, 24, 48], heads, **built)
     image = torch.randn(1, 3, *size).requires_grad_()
-    (found,), (expected,) = ours(image), theirs(image)
-    direction = torch.randn_like(found)
-    gradients = [torch.autograd.grad(out, image, direction)[0] for out in (found, expected)]
-    for own, other in ((found, expected), gradients):
-        torch.testing.assert_close(own, other, rtol=0, atol=tolerance * other.abs().max().item())
+    assert_equal(ours(image)[0], theirs(image)[0], image, tolerance)
 
 
 @pytest.mark.parametrize('size', SIZES)
 @pytest.mark.parametrize('image_size', [224, 'its own'])
 def test_twins_is_timms(size, image_size, tmp_path):
     torch.manual_seed(sum(size))
-    widths = dict(embed_dims=(16, 32, 64, 128), num_heads=(1, 2, 4, 8), depths=(2, 2, 2, 2))
-    theirs = randomise(timm.create_model('twins_svt_small', **widths).double()).eval()
-    torch.save(theirs.state_dict(), tmp_path / 'timm.pth')
-    config = read('twins-svt-small').backbone.to_dict()
-    stages = [
-        stage | dict(channels=channels, num_heads=heads, depth=2)
-        for stage, channels, heads in zip(config['stages'], widths['embed_dims'], widths['num_heads'])
-    ]
-    ours = MODELS.build(config | dict(stages=stages, image_size=size if image_size == 'its own' else 224))
-    ours.init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'timm.pth'))
-    ours.init_weights()
+    channels, heads = (16, 32, 64, 128), (1, 2, 4, 8)
+    widths = dict(embed_dims=channels, num_heads=heads, depths=(2, 2, 2, 2))
+    theirs = timm.create_model('twins_svt_small', **widths)
+    built = size if image_size == 'its own' else 224
+    ours = with_weights_of(theirs, 'twins-svt-small', tmp_path, channels, heads, image_size=built)
     image = torch.randn(1, 3, *size).requires_grad_()
-    found, expected = ours.eval()(image)[0], theirs.forward_features(image).mean(dim=1)
-    torch.testing.assert_close(found, expected, rtol=1e-8, atol=1e-9)
-    direction = torch.randn_like(found)
-    gradients = [torch.autograd.grad(out, image, direction)[0] for out in (found, expected)]
-    torch.testing.assert_close(*gradients, rtol=1e-7, atol=1e-8)
+    assert_equal(ours(image)[0], theirs.forward_features(image).mean(dim=1), image, 1e-8)
 
 
 @pytest.mark.parametrize('kind', ['AbsolutePosition', 'SeparatePosition'])
