@@ -80,9 +80,10 @@ class Source:
                 silent = most is not None or not self.has_files
                 for index, sample in zip(indices, track(seen, f'Reading {self.split}', len(indices), disable=silent)):
                     self.samples[index] = sample
-        elif self.has_files and dataset.ann_file and not getattr(reader.load_image, 'backend_args', None):
+        if self.has_files and dataset.ann_file and not getattr(reader.load_image, 'backend_args', None):
             self.problems += self._find_missing()
-        self.problems += [problem for sample in self.samples for problem in sample.problems]
+        read = [problem for sample in self.samples for problem in sample.problems]
+        self.problems = [*dict.fromkeys([*self.problems, *read])]
         self.problems += find_contradictions(self.samples)
         self.labels = labels_of(self.split, dataset, self.samples, reader.num_classes)
         self.problems += find_values(self.labels)

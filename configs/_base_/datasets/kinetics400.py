@@ -58,7 +58,6 @@ train_dataloader = dict(
         data_root=data_root,
         ann_file='train.csv',
         data_prefix='train',
-        missing='skip',
         pipeline=train_pipeline,
     ),
 )
@@ -71,7 +70,6 @@ val_dataloader = dict(
         data_root=data_root,
         ann_file='val.csv',
         data_prefix='val',
-        missing='skip',
         pipeline=val_pipeline,
     ),
 )
@@ -84,7 +82,6 @@ test_dataloader = dict(
         data_root=data_root,
         ann_file='val.csv',
         data_prefix='val',
-        missing='skip',
         pipeline=test_pipeline,
     ),
 )
