@@ -20,7 +20,7 @@ from vt.ops.precision import has_autocast
 
 from ..grouped_linear import GroupedLinear
 from ..projector import Projector
-from ..tokenizers import FilterTokenizer
+from ..tokenizers.learned import FilterTokenizer
 
 MATRICES = ('key', 'query', 'value')  # of a projector
 

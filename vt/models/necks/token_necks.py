@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from vt.registry import MODELS
 
 from ..block import Block
-from ..tokenizers import FilterTokenizer
+from ..tokenizers.learned import FilterTokenizer
 
 
 @MODELS.register_module()
