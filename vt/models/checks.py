@@ -15,9 +15,7 @@ from .grid import Size, TokenPart, Unchanged
 
 
 def require_divisible(part: str, name: str, value: int, divisor_name: str, divisor: int) -> None:
-    """Raise ``UserError`` unless both are positive and ``divisor`` divides ``value``."""
-    if value < 1 or divisor < 1:
-        raise UserError(f'{part}: {name}={value} and {divisor_name}={divisor} must be at least 1')
+    """Raise ``UserError`` unless ``divisor`` divides ``value``."""
     if value % divisor:
         raise UserError(
             f'{part}: {name}={value} is not divisible by {divisor_name}={divisor}; change one of the two in the config'

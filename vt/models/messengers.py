@@ -14,7 +14,7 @@ from vt.registry import MODELS
 
 from .attentions.windows import Windows
 from .block import Block
-from .checks import build_part, require_divisible
+from .checks import build_part
 from .embeddings.patches import PatchMerging
 from .grid import Size, TokenPart, split_class_tokens, to_map
 from .positions.relative import RelativePositionBias
@@ -132,15 +132,11 @@ class MessengerBlock(Block):
 
     Args:
         channels, others: as in :class:`vt.models.Block`; the attention must use :class:`MessengerWindows`.
-        region: side of a region, in windows.
-
-    Raises:
-        UserError: ``region^2`` does not divide C.
+        region: side of a region, in windows; its square divides C.
     """
 
     def __init__(self, channels: int, *args, region: int, **kwargs) -> None:
         super().__init__(channels, *args, **kwargs)
-        require_divisible('MessengerBlock', 'channels', channels, 'region * region', region**2)
         self.window, self.region = self.attention.part.windows.window[0], region
 
     def forward(self, x: Tensor, size: Size) -> Tensor:

@@ -9,7 +9,6 @@ from torch import Tensor
 from vt.registry import MODELS
 
 from .block import Block
-from .checks import require_divisible
 from .embeddings.reduction_cell import local_convolutions
 from .grid import Size, to_map, to_tokens
 
@@ -22,14 +21,10 @@ class NormalCell(Block):
         channels, others: as in :class:`vt.models.Block`.
         groups: channel groups of the three 3x3 convolutions.
         local_ratio: ratio of their hidden channels to C.
-
-    Raises:
-        UserError: ``groups`` does not divide the channels.
     """
 
     def __init__(self, channels: int, *args, groups: int, local_ratio: int = 3, **kwargs) -> None:
         super().__init__(channels, *args, **kwargs)
-        require_divisible('NormalCell', 'channels', channels, 'groups', groups)
         hidden = channels * local_ratio
         norm = dict(type='BN')
         self.local = local_convolutions([channels, hidden, channels, channels], [norm, norm, None], groups=groups)

@@ -11,7 +11,6 @@ from vt.ops import project, project_attention, project_onto
 from vt.ops.maps import split_heads
 from vt.registry import MODELS
 
-from .checks import require_divisible
 from .grouped_linear import GroupedLinear
 
 
@@ -39,7 +38,7 @@ class Projector(nn.Module):
         query_groups: channel groups of W_Q; ``groups`` by default.
 
     Raises:
-        UserError: ``num_heads``, ``groups`` or ``query_groups`` do not divide the channels.
+        UserError: ``groups`` or ``query_groups`` do not divide the channels.
     """
 
     def __init__(
@@ -56,9 +55,6 @@ class Projector(nn.Module):
         query_groups: int | None = None,
     ) -> None:
         super().__init__()
-        for divisor_name, divisor in (('num_heads', num_heads), ('groups', groups)):
-            require_divisible('Projector', 'in_channels', in_channels, divisor_name, divisor)
-        require_divisible('Projector', 'token_channels', token_channels, 'groups', groups)
         self.num_heads = num_heads
         self.scale = (in_channels // num_heads) ** -0.5 if scale_logits else 1.0
         self.norm = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()

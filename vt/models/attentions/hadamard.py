@@ -10,7 +10,6 @@ from torch.nn.functional import conv2d
 from vt.ops.neighbours import sum_neighbours
 from vt.registry import MODELS
 
-from ..checks import require_divisible
 from ..grid import Size, TokenPart, to_map, to_tokens
 
 
@@ -29,9 +28,6 @@ class HadamardAttention(TokenPart):
         kernel_size: k, odd.
         group_width: channels per group of the first convolution of f, whose kernel is k x k. D is two thirds of C,
             rounded up to a multiple of it.
-
-    Raises:
-        UserError: ``num_heads`` does not divide C.
     """
 
     def __init__(
@@ -43,7 +39,6 @@ class HadamardAttention(TokenPart):
         group_width: int = 8,
     ) -> None:
         super().__init__()
-        require_divisible('HadamardAttention', 'channels', channels, 'num_heads', num_heads)
         groups = -(-(channels // 3 * 2) // group_width)
         inner = groups * group_width
         self.num_heads, self.kernel_size = num_heads, kernel_size

@@ -10,7 +10,6 @@ from vt.ops.attend import attend
 from vt.ops.maps import merge_heads, split_heads
 from vt.registry import MODELS
 
-from ..checks import require_divisible
 from ..grid import Size, TokenPart
 
 
@@ -28,9 +27,6 @@ class Attention(TokenPart):
         project: apply the output projection, D to C.
         proj_dropout: dropout probability of the output.
         **parts: options of :meth:`add_parts`.
-
-    Raises:
-        UserError: ``num_heads`` does not divide D.
     """
 
     def __init__(
@@ -45,7 +41,6 @@ class Attention(TokenPart):
     ) -> None:
         super().__init__()
         self.inner_channels = inner_channels or channels
-        require_divisible(type(self).__name__, 'channels', self.inner_channels, 'num_heads', num_heads)
         self.num_heads, self.scale = num_heads, (self.inner_channels // num_heads) ** -0.5
         self.add_parts(channels, size, **parts)
         self.proj = nn.Linear(self.inner_channels, channels) if project else nn.Identity()

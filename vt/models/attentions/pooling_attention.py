@@ -14,7 +14,6 @@ from vt.ops.attend import attend
 from vt.ops.maps import merge_heads, split_heads
 from vt.registry import MODELS
 
-from ..checks import require_divisible
 from ..grid import Size, TokenPart
 from ..positions.decomposed import DecomposedRelativePosition
 from ..token_pooling import TokenPooling
@@ -33,9 +32,6 @@ class PoolingAttention(TokenPart):
         out_channels: D; C by default.
         relative: use decomposed relative positions as B (MViTv2, equation 4); otherwise B is 0.
         residual: add P(Q) to the output of the grid's tokens, before the projection (MViTv2, equation 5).
-
-    Raises:
-        UserError: ``num_heads`` does not divide D.
     """
 
     def __init__(
@@ -51,7 +47,6 @@ class PoolingAttention(TokenPart):
     ) -> None:
         super().__init__()
         inner = out_channels or channels
-        require_divisible('PoolingAttention', 'channels', inner, 'num_heads', num_heads)
         self.num_heads = num_heads
         self.scale = (inner // num_heads) ** -0.5
         self.qkv = nn.Linear(channels, 3 * inner)

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from vt.ops.maps import merge_heads, scaled, split_heads
 from vt.registry import MODELS
 
-from ..checks import require_divisible
 from ..grouped_linear import GroupedLinear
 
 
@@ -39,7 +38,7 @@ class TokenTransformer(nn.Module):
         drop_path: probability of dropping a branch for a sample (stochastic depth).
 
     Raises:
-        UserError: ``num_heads`` or ``groups`` do not divide the channels.
+        UserError: ``groups`` does not divide the channels.
     """
 
     def __init__(
@@ -54,9 +53,6 @@ class TokenTransformer(nn.Module):
     ) -> None:
         super().__init__()
         d = token_channels // 2 if qk_channels is None else qk_channels
-        for divisor_name, divisor in (('num_heads', num_heads), ('groups', groups)):
-            require_divisible('TokenTransformer', 'token_channels', token_channels, divisor_name, divisor)
-            require_divisible('TokenTransformer', 'qk_channels', d, divisor_name, divisor)
         self.num_heads = num_heads
         self.scale = (d // num_heads) ** -0.5 if scale_logits else 1.0
         self.norm1 = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from vt.ops.maps import merge_heads, split_heads
 from vt.registry import MODELS
 
-from ..checks import require_divisible
 from ..grouped_linear import GroupedLinear
 
 
@@ -28,15 +27,12 @@ class ValueTransformer(nn.Module):
         drop_path: probability of dropping a branch for a sample (stochastic depth).
 
     Raises:
-        UserError: ``num_heads`` or the groups do not divide the channels.
+        UserError: ``groups`` does not divide the channels.
     """
 
     def __init__(self, token_channels: int, num_heads: int = 16, groups: int = 8, drop_path: float = 0.0) -> None:
         super().__init__()
         d = token_channels // 2
-        for divisor_name, divisor in (('num_heads', num_heads), ('groups', groups)):
-            require_divisible('ValueTransformer', 'token_channels', token_channels, divisor_name, divisor)
-            require_divisible('ValueTransformer', 'qk_channels', d, divisor_name, divisor)
         self.num_heads = num_heads
         self.scale = (d // num_heads) ** -0.5
         self.query = GroupedLinear(token_channels, d, groups)

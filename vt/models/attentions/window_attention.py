@@ -118,13 +118,12 @@ class ParallelAttention(TokenPart):
         **shared: options of :class:`StripeAttention` for all branches.
 
     Raises:
-        UserError: the number of branches does not divide the heads or the channels.
+        UserError: the number of branches does not divide the heads.
     """
 
     def __init__(self, channels: int, num_heads: int, branches: list[dict], size: Size = (0, 0), **shared) -> None:
         super().__init__()
         require_divisible('ParallelAttention', 'num_heads', num_heads, 'branches', len(branches))
-        require_divisible('ParallelAttention', 'channels', channels, 'branches', len(branches))
         share = dict(inner_channels=channels // len(branches), num_heads=num_heads // len(branches), project=False)
         self.branches = nn.ModuleList(StripeAttention(channels, size=size, **share | shared | own) for own in branches)
         self.proj = nn.Linear(channels, channels)

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from vt.registry import MODELS
 
 from ..attentions.performer import TokenPerformer
-from ..checks import require_divisible
 from ..grid import Size, TokenPart, to_tokens
 
 DROPOUT = 0.1  # probability, of the outputs of attention and feed-forward
@@ -31,9 +30,6 @@ class ReductionCell(TokenPart):
         transform: apply attention, convolutions and feed-forward to 64 channels of each dilated convolution; otherwise
             the dilated convolutions share C channels.
         epsilon: as in :class:`vt.models.attentions.performer.TokenPerformer`.
-
-    Raises:
-        UserError: without ``transform``, the number of dilations does not divide C.
     """
 
     def __init__(
@@ -49,7 +45,6 @@ class ReductionCell(TokenPart):
         super().__init__()
         pyramid_channels = 64
         if not transform:
-            require_divisible('ReductionCell', 'channels', channels, 'number of dilations', len(dilations))
             pyramid_channels = channels // len(dilations)
         self.pyramid = nn.ModuleList()
         for dilation in dilations:

@@ -13,7 +13,6 @@ from torch.nn.functional import interpolate
 from vt.checkpoints.grids import FileGrids
 from vt.registry import MODELS
 
-from ..checks import require_divisible
 from ..grid import Size, TokenPart, split_class_tokens, to_map, to_tokens
 
 
@@ -67,14 +66,10 @@ class SinusoidalPosition(AbsolutePosition):
     Even channels are sines, odd channels cosines (Vaswani et al., 2017, section 3.5; T2T-ViT). Those in a checkpoint
     are used, resized to other grids, as in T2T-ViT's code; it may lack them.
 
-    Args: as in :class:`AbsolutePosition`.
-
-    Raises:
-        UserError: C is odd.
+    Args: as in :class:`AbsolutePosition`; C is even.
     """
 
     def set_vectors(self, channels: int, num_class_tokens: int) -> None:
-        require_divisible('SinusoidalPosition', 'channels', channels, 'sines and cosines', 2)
         numbers = torch.arange(num_class_tokens + math.prod(self.size), dtype=torch.float64)
         lengths = 10000 ** (torch.arange(0, channels, 2, dtype=torch.float64) / channels)
         angles = numbers[:, None] / lengths

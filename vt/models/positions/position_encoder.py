@@ -9,7 +9,6 @@ from torch.nn.functional import adaptive_avg_pool2d, conv2d
 
 from vt.registry import MODELS
 
-from ..checks import require_divisible
 from ..grouped_linear import GroupedLinear
 
 
@@ -29,19 +28,15 @@ class PositionEncoder(nn.Module):
     Args:
         token_channels: C_T.
         num_heads: h, heads of the tokenizer.
-        size: S; 14 in the paper.
+        size: S, a multiple of ``2^downsamples``; 14 in the paper.
         downsamples: number of strided convolutions; ``C_P = S^2 / 4^downsamples``.
         gain: initial scale of the positions; it is small because they are similar for all tokens at the start.
-
-    Raises:
-        UserError: ``2^downsamples`` does not divide ``size``.
     """
 
     def __init__(
         self, token_channels: int, num_heads: int = 1, size: int = 14, downsamples: int = 1, gain: float = 0.1
     ) -> None:
         super().__init__()
-        require_divisible('PositionEncoder', 'size', size, '2^downsamples', 2**downsamples)
         self.size = size
         self.position_channels = (size // 2**downsamples) ** 2
         # Plain parameters, because backbones reinitialise every nn.Conv2d.

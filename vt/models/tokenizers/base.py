@@ -11,7 +11,6 @@ from vt.ops import tokenize, tokenize_attention
 from vt.ops.maps import merge_heads, split_heads, to_pixels
 from vt.registry import MODELS
 
-from ..checks import require_divisible
 from ..grouped_linear import GroupedLinear
 
 
@@ -32,7 +31,7 @@ class Tokenizer(nn.Module):
         value, norm: what :meth:`forward` does with the result of :meth:`pool`, in this order.
 
     Raises:
-        UserError: ``groups`` does not divide the channels.
+        UserError: ``groups`` does not divide the channels of W_V.
     """
 
     def __init__(
@@ -45,9 +44,6 @@ class Tokenizer(nn.Module):
         value_matrix: bool = False,
     ) -> None:
         super().__init__()
-        part = type(self).__name__
-        require_divisible(part, 'in_channels', in_channels, 'groups', groups)
-        require_divisible(part, 'token_channels', token_channels, 'groups', groups)
         self.in_channels, self.token_channels, self.num_tokens = in_channels, token_channels, num_tokens
         self.num_pooled = num_tokens
         has_value = value_matrix or in_channels != token_channels
@@ -90,9 +86,6 @@ class AttentionTokenizer(Tokenizer):
         scale_logits: divide the logits by the square root of ``C / num_heads``.
         position_encoder: config of a module that adds positions to the tokens, called with ``(tokens, maps)``; none by
             default. With it, the attention weights are materialised.
-
-    Raises:
-        UserError: ``num_heads`` or ``groups`` do not divide the channels.
     """
 
     def __init__(
@@ -105,7 +98,6 @@ class AttentionTokenizer(Tokenizer):
         **kwargs,
     ) -> None:
         super().__init__(in_channels, token_channels, **kwargs)
-        require_divisible(type(self).__name__, 'in_channels', in_channels, 'num_heads', num_heads)
         self.num_heads = num_heads
         self.scale = (in_channels // num_heads) ** -0.5 if scale_logits else 1.0
         widths = dict(token_channels=token_channels, num_heads=num_heads)

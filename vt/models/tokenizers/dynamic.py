@@ -35,8 +35,8 @@ class DynamicTokenizer(AttentionTokenizer):
         groups: channel groups of W_K and W_V; W_Q has one.
 
     Raises:
-        UserError: fewer than two tokens; ``num_heads`` or ``groups`` do not divide the channels, or ``num_heads`` does
-            not divide ``groups``; in the forward pass, another number of tokens than ``num_tokens``, or none.
+        UserError: fewer than two tokens; ``groups`` does not divide the channels, or ``num_heads`` does not divide
+            ``groups``; in the forward pass, another number of tokens than ``num_tokens``.
     """
 
     def __init__(
