@@ -27,7 +27,7 @@ def assert_same(ours: Results, theirs: Results, variables: Sequence[Tensor]) -> 
 def assert_is_its_equation(part: nn.Module, equation: Callable[..., Tensor], *inputs: Tensor) -> None:
     """Whether a part of VT is an equation of itself and its inputs on every path of the operations."""
     variables = [*(tensor.requires_grad_() for tensor in inputs), *part.parameters()]
-    for path in ('plain', 'fused', 'sdpa'):
+    for path in ('plain', 'fused'):
         with use_path(path):
             ours = part(*inputs)
         assert_same(ours, equation(part, *inputs), variables)

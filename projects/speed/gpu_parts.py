@@ -32,6 +32,7 @@ from vt.engine.errors import in_one_line
 from vt.engine.prepare import PACKAGE, ROOT
 from vt.engine.run_record import describe_origin
 
+from . import sdpa
 from .ceilings import CeilingMeter
 from .gpu_timing import list_kernels, time_cold, time_launch, time_row
 from .settings import KINDS, Setting
@@ -181,7 +182,7 @@ def paths(rows: Rows) -> None:
             row['gpu'] = time_cold(step)
             row['bytes_per_second'] = x.nbytes * MAPS_MOVED[row['operation']][trains] / row['gpu']['us'] * 1e6
 
-    every = (*(() if rows.dry else ('triton',)), 'fused', 'sdpa', 'plain')
+    every = (*(() if rows.dry else ('triton',)), 'fused', sdpa.NAME, 'plain')
     for size, operation, kind, path in product(maps, MAPS_MOVED, KINDS, every):
         rows.add(measure, operation=operation, kind=kind, path=path, n_c_h_w_l=size)
 

@@ -19,6 +19,7 @@ from torch.utils.flop_counter import flop_registry
 
 from vt.ops import use_path
 
+from . import sdpa
 from .ceilings import CeilingMeter, Ceilings
 from .workload import Workload
 
@@ -74,7 +75,7 @@ def matrix_operators(module: nn.Module, inputs: Any, dtype: torch.dtype, trainin
     is_map = isinstance(inputs, Tensor)
     operands = [x.detach().to('meta', dtype).requires_grad_(x.requires_grad) for x in ([inputs] if is_map else inputs)]
     counter = _OperatorCounter()
-    with torch.set_grad_enabled(training), use_path('sdpa'), counter, _CountedAttentions(counter.operators):
+    with torch.set_grad_enabled(training), use_path(sdpa.NAME), counter, _CountedAttentions(counter.operators):
         result = skeleton(operands[0] if is_map else tuple(operands), **options)
         outputs = [out for out in _flatten(result) if out.requires_grad or not training]
         if training:

@@ -8,7 +8,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from vt.ops import current_path, fused, project, project_onto, tokenize, use_path
 
-PATHS = ['plain', 'fused', 'sdpa']
+PATHS = ['plain', 'fused']
 # N, P, C, L, heads
 SHAPES = [(2, 35, 12, 5, 1), (1, 1, 8, 1, 1), (3, 7, 8, 1, 2), (1, 64, 6, 16, 3), (2, 9, 32, 4, 4)]
 
@@ -184,11 +184,11 @@ def test_pixels_are_summed_in_chunks(samples, chunks, monkeypatch):
 def test_one_place_chooses():
     pixels = torch.zeros(1, 2, 3)
     automatic = current_path(pixels)
-    with use_path('sdpa'):
-        assert current_path(pixels) == 'sdpa'
+    with use_path('fused'):
+        assert current_path(pixels) == 'fused'
         with use_path('plain'):
             assert current_path(pixels) == 'plain'
-        assert current_path(pixels) == 'sdpa'
+        assert current_path(pixels) == 'fused'
     assert current_path(pixels) == automatic
-    with pytest.raises(ValueError, match="no path 'fast': choose one of plain, fused, sdpa"), use_path('fast'):
+    with pytest.raises(ValueError, match="no path 'fast': choose one of plain, fused, triton"), use_path('fast'):
         pass

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from vt.errors import UserError
 
-from . import fused, plain, sdpa, triton_path
+from . import fused, plain, triton_path
 from .precision import cast_as_product, has_autocast, without_autocast
 from .triton_check import is_trusted
 
-_PATHS = {'plain': plain, 'fused': fused, 'sdpa': sdpa, 'triton': triton_path}
+PATHS = {'plain': plain, 'fused': fused, 'triton': triton_path}  # others that are entered here can be set
 _forced: str | None = None
 
 
@@ -27,7 +27,6 @@ def current_path(x: Tensor, num_tokens: int = 1, num_heads: int = 1) -> str:
       support the sizes and pass a check on small maps.
     - ``'fused'``, matrix products with hand-written gradients: CPUs, and all other cases.
     - ``'plain'``, the equations: during tracing, which needs PyTorch's own operators.
-    - ``'sdpa'``, PyTorch's attention: only if set, since no measurement shows that it is faster.
 
     Args:
         x: X, a map ``(N, C, H, W)`` or pixels ``(N, P, C)``, in the precision of the computation.
@@ -61,14 +60,14 @@ def is_plain() -> bool:
 
 @contextmanager
 def use_path(name: str) -> Iterator[None]:
-    """Use one path, ``'plain'``, ``'fused'``, ``'sdpa'`` or ``'triton'``, inside a ``with`` block.
+    """Use one path, ``'plain'``, ``'fused'`` or ``'triton'``, inside a ``with`` block.
 
     Raises:
         UserError: an unknown path.
     """
     global _forced
-    if name not in _PATHS:
-        raise UserError(f'vt.ops has no path {name!r}: choose one of {", ".join(_PATHS)}')
+    if name not in PATHS:
+        raise UserError(f'vt.ops has no path {name!r}: choose one of {", ".join(PATHS)}')
     previous, _forced = _forced, name
     try:
         yield
@@ -81,7 +80,7 @@ def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0)
     x, queries = cast_as_product(x, queries)
     name = current_path(x, queries.shape[-2], num_heads)
     with _as_cast(name, x):
-        return _PATHS[name].tokenize(x, queries, num_heads, scale)
+        return PATHS[name].tokenize(x, queries, num_heads, scale)
 
 
 def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
@@ -89,7 +88,7 @@ def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tens
     x, keys, values = cast_as_product(x, keys, values)
     name = current_path(x, keys.shape[2], keys.shape[1])
     with _as_cast(name, x):
-        return _PATHS[name].project(x, keys, values, scale)
+        return PATHS[name].project(x, keys, values, scale)
 
 
 def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
@@ -97,7 +96,7 @@ def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) ->
     x, keys, values = cast_as_product(x, keys, values)
     name = current_path(x, keys.shape[2], keys.shape[1])
     with _as_cast(name, x):
-        return _PATHS[name].project_onto(x, keys, values, scale)
+        return PATHS[name].project_onto(x, keys, values, scale)
 
 
 def _as_cast(name: str, x: Tensor) -> AbstractContextManager:

@@ -15,6 +15,7 @@ from projects.speed.settings import Setting
 from projects.speed.subject import Subject
 from projects.speed.tests.module_call import call
 from projects.speed.workload import Workload
+from vt import ops
 from vt.analysis.speed.timing import time_interleaved
 from vt.engine.counting import count_complexity
 
@@ -24,6 +25,16 @@ CEILINGS = Ceilings(matmul=1e9, convolution1x1=1e9, convolution3x3=2e9, copy=1e8
 
 def count(module, x, training=False, dtype=torch.float32):
     return matrix_operators(module, x, dtype, training)
+
+
+def test_the_path_of_flash_attention_is_the_equations():
+    x, queries = torch.randn(2, 12, 5, 7, dtype=torch.float64), torch.randn(5, 12, dtype=torch.float64)
+    keys, values = torch.randn(2, 3, 5, 12, dtype=torch.float64), torch.randn(2, 3, 5, 4, dtype=torch.float64)
+    results = []
+    for path in ('plain', 'sdpa'):
+        with ops.use_path(path):
+            results.append([ops.tokenize(x, queries, 2, 0.7), ops.project_onto(x, keys, values, 0.7)])
+    torch.testing.assert_close(*results)
 
 
 def test_a_convolution_reads_map_and_weights_once_and_writes_its_map():

@@ -1,13 +1,17 @@
-"""The path of PyTorch's attention: tokenizer and projector as one ``scaled_dot_product_attention`` each.
+"""The path ``'sdpa'`` of :mod:`vt.ops`: tokenizer and projector as one ``scaled_dot_product_attention`` each.
 
 On a GPU in half precision this is flash attention, which does not store the attention map. Tokenizer: query = token
-filters, key = value = pixels. Projector: query = pixels, key and value = tokens. Letters as in ``plain.py``.
+filters, key = value = pixels. Projector: query = pixels, key and value = tokens. No measurement shows that it is
+faster, so it is not among VT's own paths; importing this file adds it. Letters as in ``vt/ops/plain.py``.
 """
+
+import sys
 
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from .maps import in_shape_of, merge_heads, split_heads, to_pixels
+from vt.ops.dispatch import PATHS
+from vt.ops.maps import in_shape_of, merge_heads, split_heads, to_pixels
 
 
 def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
@@ -26,3 +30,7 @@ def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tens
 def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
     """As :func:`vt.ops.plain.project_onto`."""
     return x + project(x, keys, values, scale)
+
+
+NAME = 'sdpa'
+PATHS[NAME] = sys.modules[__name__]
