@@ -56,7 +56,7 @@ class Projector(nn.Module):
     ) -> None:
         super().__init__()
         self.num_heads = num_heads
-        self.scale = (in_channels // num_heads) ** -0.5 if scale_logits else 1.0
+        self.scale = (in_channels / num_heads) ** -0.5 if scale_logits else 1.0
         self.norm = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
         gain = in_channels**-0.25 * self.scale**-0.5
         self.query = GroupedLinear(in_channels, in_channels, query_groups or groups, gain, pixel_side=True)

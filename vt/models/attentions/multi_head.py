@@ -41,7 +41,7 @@ class Attention(TokenPart):
     ) -> None:
         super().__init__()
         self.inner_channels = inner_channels or channels
-        self.num_heads, self.scale = num_heads, (self.inner_channels // num_heads) ** -0.5
+        self.num_heads, self.scale = num_heads, (self.inner_channels / num_heads) ** -0.5
         self.add_parts(channels, size, **parts)
         self.proj = nn.Linear(self.inner_channels, channels) if project else nn.Identity()
         self.proj_dropout = nn.Dropout(proj_dropout)

@@ -48,7 +48,7 @@ class PoolingAttention(TokenPart):
         super().__init__()
         inner = out_channels or channels
         self.num_heads = num_heads
-        self.scale = (inner // num_heads) ** -0.5
+        self.scale = (inner / num_heads) ** -0.5
         self.qkv = nn.Linear(channels, 3 * inner)
         no_pooling = dict(stride=(1,) * len(size), kernel=1)
         self.pool_query, self.pool_key, self.pool_value = (

@@ -54,7 +54,7 @@ class TokenTransformer(nn.Module):
         super().__init__()
         d = token_channels // 2 if qk_channels is None else qk_channels
         self.num_heads = num_heads
-        self.scale = (d // num_heads) ** -0.5 if scale_logits else 1.0
+        self.scale = (d / num_heads) ** -0.5 if scale_logits else 1.0
         self.norm1 = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
         self.key = GroupedLinear(token_channels, d, groups, d**-0.25)
         self.query = GroupedLinear(token_channels, d, groups, d**-0.25)

@@ -34,7 +34,7 @@ class ValueTransformer(nn.Module):
         super().__init__()
         d = token_channels // 2
         self.num_heads = num_heads
-        self.scale = (d // num_heads) ** -0.5
+        self.scale = (d / num_heads) ** -0.5
         self.query = GroupedLinear(token_channels, d, groups)
         self.key = GroupedLinear(token_channels, d, groups)
         self.value = GroupedLinear(token_channels, token_channels, groups)

@@ -99,7 +99,7 @@ class AttentionTokenizer(Tokenizer):
     ) -> None:
         super().__init__(in_channels, token_channels, **kwargs)
         self.num_heads = num_heads
-        self.scale = (in_channels // num_heads) ** -0.5 if scale_logits else 1.0
+        self.scale = (in_channels / num_heads) ** -0.5 if scale_logits else 1.0
         widths = dict(token_channels=token_channels, num_heads=num_heads)
         self.position_encoder = MODELS.build(position_encoder, default_args=widths) if position_encoder else None
 

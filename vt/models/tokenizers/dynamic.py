@@ -54,7 +54,7 @@ class DynamicTokenizer(AttentionTokenizer):
         if num_tokens < 2:  # they would pass unchanged
             raise UserError(f'DynamicTokenizer: num_tokens={num_tokens} must be at least 2, half of them are replaced')
         self.num_pooled = num_tokens // 2
-        gain = (in_channels // num_heads) ** -0.5 / self.scale
+        gain = (in_channels / num_heads) ** -0.5 / self.scale
         self.query = GroupedLinear(token_channels, in_channels, gain=gain)
         self.key = GroupedLinear(in_channels, in_channels, groups, pixel_side=True)
 
