@@ -82,13 +82,16 @@ def _keep_vectors(module: nn.Module, state: dict, prefix: str, *options: Any) ->
     state.setdefault(f'{prefix}vectors', module.vectors)
 
 
-def resize_positions(vectors: Tensor, size: Size, to: Size, resize: str = 'bicubic') -> Tensor:
-    """Resize vectors ``(1, K + P, C)`` from the grid ``size`` to the grid ``to``; those of class tokens are kept."""
+def resize_positions(vectors: Tensor, size: Size, to: Size, resize: str = 'bicubic', antialias: bool = True) -> Tensor:
+    """Resize vectors ``(1, K + P, C)`` from the grid ``size`` to the grid ``to``; those of class tokens are kept.
+
+    Grids of one side are resized linearly, those of three trilinearly.
+    """
     if tuple(size) == tuple(to):
         return vectors
     classes, positions = split_class_tokens(vectors, size)
+    mode = {1: 'linear', 2: resize, 3: 'trilinear'}[len(size)]
     # Antialiasing changes the cubic kernel even when upsampling, so use it for downsampling only.
-    smooth = resize == 'bicubic' and len(size) == 2 and any(new < old for new, old in zip(to, size))
-    mode = resize if len(size) == 2 else 'trilinear'
+    smooth = antialias and mode == 'bicubic' and any(new < old for new, old in zip(to, size))
     positions = interpolate(to_map(positions, size), tuple(to), mode=mode, align_corners=False, antialias=smooth)
     return torch.cat([classes, to_tokens(positions)], dim=1)

@@ -8,11 +8,12 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import interpolate, pad
+from torch.nn.functional import pad
 
 from vt.checkpoints.grids import FileGrids
 
 from ..grid import Size
+from .absolute import resize_positions
 
 SIDES = ('time', 'height', 'width')  # images have the last two
 
@@ -73,21 +74,14 @@ class DecomposedRelativePosition(nn.Module):
         """Return the vectors of one side for each pair of positions of a query and a key, ``(q, k, d)``."""
         table = self.tables[name]
         if table.shape[0] != 2 * max(q, k) - 1:
-            table = resize_vectors(table, 2 * max(q, k) - 1)
+            table = resize_positions(table[None], table.shape[:1], (2 * max(q, k) - 1,))[0]
         queries, keys = torch.arange(q, device=table.device), torch.arange(k, device=table.device)
         return table[(queries[:, None] * k - (keys + 1 - k) * q) // min(q, k)]
 
     def resized(self, vectors: Tensor, name: str, grids: FileGrids) -> tuple[Tensor, Size, Size]:
         """Resize the vectors of one side from a checkpoint; return them, the old number and the new one."""
-        length = self.get_parameter(name).shape[0]
-        return resize_vectors(vectors, length), (vectors.shape[0],), (length,)
-
-
-def resize_vectors(vectors: Tensor, length: int) -> Tensor:
-    """Interpolate vectors linearly to ``(length, d)``."""
-    if vectors.shape[0] == length:
-        return vectors
-    return interpolate(vectors.T[None], length, mode='linear', align_corners=False)[0].T
+        size, to = vectors.shape[:1], self.get_parameter(name).shape[:1]
+        return resize_positions(vectors[None], size, to)[0], size, to
 
 
 def one_hot_sides(size: Size) -> Tensor:

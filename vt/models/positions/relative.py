@@ -4,16 +4,15 @@ Letters: T tokens of a window of h x w, a attention heads.
 """
 
 import math
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import interpolate
 
 from vt.checkpoints.grids import FileGrids
 from vt.registry import MODELS
 
 from ..grid import Size, TokenPart
+from .absolute import resize_positions
 
 
 def relative_index(window: tuple[int, int]) -> Tensor:
@@ -43,9 +42,7 @@ class RelativePositionBias(TokenPart):
 
     def offsets(self, window: tuple[int, int]) -> Tensor:
         """Return the table, ``((2 h - 1) (2 w - 1), a)``, resized if ``window`` differs."""
-        if tuple(window) == tuple(self.window):
-            return self.table
-        return _resize(self.table, [2 * side - 1 for side in self.window], window)
+        return _resize(self.table, self.window, window)
 
     def forward(self, window: tuple[int, int]) -> Tensor:
         """Return the bias of each pair of tokens of a window, ``(a, T, T)``."""
@@ -62,14 +59,15 @@ class RelativePositionBias(TokenPart):
             return table, (), ()  # a weight of a continuous bias, which does not depend on the window
         own = tuple(self.window)
         window = grids.find(own, len(table), lambda window: math.prod(2 * side - 1 for side in window))
-        return table if window == own else _resize(table, [2 * side - 1 for side in window], own), window, own
+        return _resize(table, window, own), window, own
 
 
-def _resize(table: Tensor, sides: Sequence[int], window: tuple[int, int]) -> Tensor:
-    """Resize a table with ``sides`` offsets per side to a window."""
-    size = [2 * side - 1 for side in window]
-    maps = interpolate(table.T.reshape(1, -1, *sides), size, mode='bicubic', align_corners=False)
-    return maps.flatten(2)[0].T
+def _resize(table: Tensor, window: Size, to: Size) -> Tensor:
+    """Resize the table of a window to another window."""
+    if tuple(window) == tuple(to):
+        return table
+    sizes = (tuple(2 * side - 1 for side in each) for each in (window, to))
+    return resize_positions(table[None], *sizes, antialias=False)[0]
 
 
 @MODELS.register_module()

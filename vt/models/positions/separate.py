@@ -14,7 +14,6 @@ from vt.registry import MODELS
 
 from ..grid import Size, TokenPart
 from .absolute import resize_positions
-from .decomposed import resize_vectors
 
 
 @MODELS.register_module()
@@ -45,8 +44,8 @@ class SeparatePosition(TokenPart):
         """``(N, K + P, C)`` to ``(N, K + P, C)``."""
         positions = resize_positions(self.space, self.size[-2:], size[-2:])
         if self.time is not None:
-            time = resize_vectors(self.time[0], size[0])  # T, C
-            positions = (time[None, :, None] + positions[:, None]).flatten(1, 2)
+            time = resize_positions(self.time, self.size[:1], size[:1])  # 1, T, C
+            positions = (time[:, :, None] + positions[:, None]).flatten(1, 2)
         elif len(size) == 3:
             positions = positions.repeat(1, size[0], 1)
         return x + (positions if self.classes is None else torch.cat([self.classes, positions], dim=1))
@@ -58,8 +57,8 @@ class SeparatePosition(TokenPart):
             UserError: the grid of the checkpoint is not known.
         """
         vectors, own = vectors.reshape(1, -1, vectors.shape[-1]), self.get_parameter(name)
-        if name != 'space':
-            length = own.shape[1] if name == 'time' else vectors.shape[1]
-            return resize_vectors(vectors[0], length)[None], (vectors.shape[1],), (length,)
-        size, to = grids.find(self.size[-2:], vectors.shape[1]), self.size[-2:]
+        if name == 'space':
+            size, to = grids.find(self.size[-2:], vectors.shape[1]), self.size[-2:]
+        else:
+            size, to = vectors.shape[1:2], (own if name == 'time' else vectors).shape[1:2]
         return resize_positions(vectors, size, to), size, to
