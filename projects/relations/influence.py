@@ -30,7 +30,7 @@ from vt.engine.prepare import read_config
 from vt.errors import UserError
 from vt.inference.inputs import read_image
 from vt.models import VTModule
-from vt.models.vt_module import NoProjector
+from vt.models.grid import Unchanged
 
 from .tasks.generated_images import Box, GeneratedImages
 
@@ -245,7 +245,7 @@ def find_parts(model: nn.Module) -> dict[str, nn.Module]:
     """
     parts = {}
     for name, part in model.backbone.named_modules():
-        if isinstance(part, VTModule) and not isinstance(part.projector, NoProjector):
+        if isinstance(part, VTModule) and not isinstance(part.projector, Unchanged):
             parts[name] = part
         elif hasattr(part, 'attention') and isinstance(getattr(part.attention, 'part', None), nn.Module):
             parts[f'{name}.attention'] = part.attention.part

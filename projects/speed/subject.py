@@ -1,6 +1,5 @@
 """Models of a measurement: those of configs, and classifiers of other libraries, called peers."""
 
-import inspect
 from dataclasses import dataclass
 
 from mmengine.config import Config
@@ -8,6 +7,7 @@ from torch import nn
 
 from docs.reports.complexity import set_num_classes
 from vt.analysis.speed.comparison import LIBRARIES, build_peer, name_model
+from vt.engine.checks.config import accepted_arguments
 from vt.engine.launch import build_model
 from vt.engine.prepare import read_config
 from vt.registry import MODELS
@@ -63,7 +63,7 @@ class Subject:
 def _set_num_tokens(cfg: Config, num_tokens: int) -> bool:
     """Set the number of tokens of the VT parts of a model; return whether there are such parts."""
     parts = [part for name in ('backbone', 'neck') if (part := cfg.model.get(name)) and part.type.startswith('vt.')]
-    parts = [part for part in parts if 'num_tokens' in inspect.signature(MODELS.get(part.type)).parameters]
+    parts = [part for part in parts if 'num_tokens' in accepted_arguments(MODELS.get(part.type))[0]]
     for part in parts:
         part.num_tokens = num_tokens
     return bool(parts)

@@ -10,7 +10,7 @@ from mmengine.config import Config
 from tool_runner import ROOT
 
 from vt.models import FilterTokenizer, Projector, RecurrentTokenizer, TokenTransformer, VTModule
-from vt.models.backbones.vt_stage import VTStage
+from vt.models.backbones.vt_stage import HasVTStages
 
 
 def matrix(linear):
@@ -76,7 +76,8 @@ VERSIONS = dict(published={}, early=Config.fromfile(ROOT / 'configs/_base_/model
 
 
 def make_modules(version='published', channels=16, token_channels=32, num_tokens=4):
-    return VTStage(channels, [0.0, 0.0], num_tokens, token_channels, out_type='featmap', **VERSIONS[version])
+    options = dict(num_tokens=num_tokens, token_channels=token_channels) | VERSIONS[version]
+    return HasVTStages(**options).build_stage(channels, [0.0, 0.0], 'featmap')
 
 
 @pytest.mark.parametrize('size', [(2, 8, 5, 3, 4, 12), (1, 8, 1, 1, 1, 8), (2, 12, 3, 4, 5, 12)])
@@ -110,7 +111,7 @@ def test_half_precision_is_near_float64(version, dtype, memory_format):
 
 @pytest.mark.parametrize('part', ['tokenizer', 'relation', 'projector'])
 def test_normalisation_is_an_option_of_every_part(part):
-    module = VTStage(8, [0.0], 4, 12, out_type='featmap')[0]
+    module = HasVTStages(num_tokens=4, token_channels=12).build_stage(8, [0.0], 'featmap')[0]
     cfg = dict(tokenizer='vt.FilterTokenizer', relation='vt.TokenTransformer', projector='vt.Projector')
     normalized = {name: dict(type=kind) for name, kind in cfg.items()}
     normalized['tokenizer']['num_tokens'] = 4

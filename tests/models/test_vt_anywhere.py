@@ -18,7 +18,7 @@ from docs.reports.complexity import count_config
 from vt.engine.counting import count_complexity
 from vt.models import VTBackbone, VTModule, VTResNetAnywhere
 from vt.models.backbones.map_scale import predict_rms
-from vt.models.backbones.vt_stage import MAP_RMS, VTStage
+from vt.models.backbones.vt_stage import MAP_RMS, HasVTStages, VTStage
 
 PAGE = ROOT / 'docs/how-to/other-backbones.md'
 SMALL = dict(num_tokens=4, token_channels=32)
@@ -338,7 +338,7 @@ def test_layer_wise_rates_count_every_block_and_module(depth, positions):
 
 
 def test_vt_stage_is_a_list_of_modules():
-    stage = VTStage(16, [0.0, 0.0], **SMALL)
+    stage = HasVTStages(**SMALL).build_stage(16, [0.0, 0.0])
     assert isinstance(stage[1:], nn.ModuleList)
     assert len(stage[1:]) == 1
 

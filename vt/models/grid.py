@@ -53,9 +53,9 @@ class TokenPart(nn.Module):
 
 
 class Unchanged(TokenPart):
-    """Placeholder for an omitted part: return the tokens unchanged."""
+    """Placeholder for an omitted part or projector: return the tokens, or the map, unchanged."""
 
-    def forward(self, x: Tensor, size: Size) -> Tensor:
+    def forward(self, x: Tensor, other: Size | Tensor) -> Tensor:
         return x
 
 

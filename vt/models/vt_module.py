@@ -5,15 +5,9 @@ from torch import Tensor, nn
 from vt.registry import MODELS
 
 from .checks import check_shape
+from .grid import Unchanged
 
 SIDES = (16, 15)  # of the map that parts are checked with
-
-
-class NoProjector(nn.Module):
-    """Placeholder for an omitted projector: return the map unchanged."""
-
-    def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
-        return x
 
 
 @MODELS.register_module()
@@ -47,7 +41,7 @@ class VTModule(nn.Module):
         self.relation = (
             MODELS.build(relation, default_args=dict(token_channels=token_channels)) if relation else nn.Identity()
         )
-        self.projector = MODELS.build(projector, default_args=widths) if projector else NoProjector()
+        self.projector = MODELS.build(projector, default_args=widths) if projector else Unchanged()
         pixels, tokens = (2, in_channels, *SIDES), (2, getattr(self.tokenizer, 'num_tokens', 16), token_channels)
         check_shape(self.tokenizer, '(N, num_tokens, token_channels)', tokens, pixels, tokens)
         check_shape(self.relation, 'as the tokens came, (N, L, C_T)', tokens, tokens)

@@ -15,14 +15,14 @@ from vt.registry import MODELS
 from ..embeddings.bottleneck import Bottleneck
 from ..grid import Size
 from ..recomputation import recompute
-from .frozen_stages import FrozenStages
 from .parallel_resolutions import BN, ParallelResolutions
+from .staged_backbone import StagedBackbone
 
 INIT = (dict(type='vt.LayerInit', layer=['Conv2d', 'Linear']),)  # PyTorch's defaults, as in the authors' code
 
 
 @MODELS.register_module()
-class HRFormer(FrozenStages):
+class HRFormer(StagedBackbone):
     """HRFormer: a convolutional stem, two bottlenecks, then stages of :class:`ParallelResolutions`.
 
     The first stage has two branches, and each later stage one more.
@@ -100,26 +100,18 @@ class HRFormer(FrozenStages):
                 maps = recompute(module, maps) if recomputed else module(maps)
         return tuple(maps[index] for index in self.out_indices)
 
-    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
-        """Depth of a parameter and number of layers, for MMPretrain's layer-wise learning-rate decay.
-
-        The stem and the first transition are layer 0, other transitions belong to the layer of the blocks that follow
-        them, and the exchange at the end of a module to the layer of its last blocks.
-        """
-        depths = [[len(module.branches[0]) for module in stage] for stage in self.stages]
-        num_layers = sum(map(sum, depths)) + 2
-        part, _, rest = param_name.removeprefix(prefix).partition('.')
-        if part == 'stem':
-            return 0, num_layers
-        if part not in ('transitions', 'stages'):
-            return num_layers - 1, num_layers
-        index, module, *rest = rest.split('.')
-        before = sum(map(sum, depths[: int(index)]))
-        if part == 'transitions':
-            return before + bool(before), num_layers
-        before += sum(depths[int(index)][: int(module)])
-        inside = int(rest[2]) + 1 if rest[0] == 'branches' else depths[int(index)][int(module)]
-        return before + inside, num_layers
+    def layer_starts(self) -> dict[str, int]:
+        """Blocks of a module; transitions belong to the blocks that follow, and exchanges to those before them."""
+        layers, depth = {'stem.': 0}, 0
+        for index, stage in enumerate(self.stages):
+            layers[f'transitions.{index}.'] = depth + bool(depth)
+            for number, module in enumerate(stage):
+                start = f'stages.{index}.{number}.'
+                for block in range(len(module.branches[0])):
+                    depth += 1
+                    layers |= {f'{start}branches.{branch}.{block}.': depth for branch in range(len(module.branches))}
+                layers[start] = depth
+        return layers
 
     def stage_parts(self) -> list[tuple[nn.Module, ...]]:
         parts = list(zip(self.transitions, self.stages))

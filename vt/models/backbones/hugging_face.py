@@ -6,10 +6,12 @@ Letters: N batch, C_i, H_i and W_i channels and size of a map.
 from collections.abc import Sequence
 
 from mmengine.model import BaseModule
-from torch import Tensor
+from torch import Tensor, nn
 
 from vt.errors import UserError
 from vt.registry import MODELS
+
+from .staged_backbone import StagedBackbone
 
 MAPS, VECTOR = 'featmap', 'vector'
 
@@ -100,7 +102,7 @@ class HuggingFaceBackbone(BaseModule):
 
 
 @MODELS.register_module()
-class FrozenBackbone(BaseModule):
+class FrozenBackbone(StagedBackbone):
     """Any backbone, with its weights as they are: nothing of it is trained, dropped or counted in training.
 
     Args:
@@ -111,14 +113,11 @@ class FrozenBackbone(BaseModule):
     def __init__(self, backbone: dict, init_cfg: dict | Sequence[dict] | None = None) -> None:
         super().__init__(init_cfg)
         self.backbone = MODELS.build(backbone)
-        self.requires_grad_(False)
+        self.freeze(0)
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Images ``(N, 3, height, width)`` to what the backbone gives."""
         return tuple(self.backbone(x))
 
-    def train(self, mode: bool = True) -> 'FrozenBackbone':
-        """The backbone stays in evaluation mode."""
-        super().train(mode)
-        self.backbone.eval()
-        return self
+    def stage_parts(self) -> list[tuple[nn.Module, ...]]:
+        return [(self.backbone,)]

@@ -16,14 +16,14 @@ from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..grid import Size, split_class_tokens, to_map
-from .frozen_stages import FrozenStages
 from .stage import NORM, SameTokens, Stage
+from .staged_backbone import StagedBackbone
 
 INIT = (dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.0),)
 
 
 @MODELS.register_module()
-class TokenBackbone(FrozenStages):
+class TokenBackbone(StagedBackbone):
     """A vision transformer built from the parts in a config; published models are in ``configs/_base_/models``.
 
     Args:
@@ -149,24 +149,17 @@ class TokenBackbone(FrozenStages):
                 outs.append(self.OUTPUTS[self.out_type](x_out, size))
         return tuple(outs)
 
-    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
-        """Depth of a parameter and number of layers, for MMPretrain's layer-wise learning-rate decay.
-
-        Parameters before the blocks of a stage belong to the layer of its first block, those of the first stage to
-        layer 0, and those after the last block to the last layer.
-        """
-        depths = [len(stage.blocks) for stage in self.stages]
-        num_layers = sum(depths) + 2
-        if not param_name.startswith(f'{prefix}stages.'):
-            return num_layers - 1, num_layers
-        stage, part, *rest = param_name.removeprefix(f'{prefix}stages.').split('.')
-        before = sum(depths[: int(stage)])
-        if part in ('blocks', 'peg'):
-            return before + int(rest[0]) + 1, num_layers
-        if part == 'norm':
-            last = int(stage) == len(depths) - 1
-            return (num_layers - 1 if last else before + depths[int(stage)]), num_layers
-        return before + bool(before), num_layers
+    def layer_starts(self) -> dict[str, int]:
+        """What is before the blocks of a stage belongs to its first block, that of the first stage to layer 0."""
+        layers, depth = {}, 0
+        for index, stage in enumerate(self.stages):
+            layers |= {f'stages.{index}.{part}': depth + bool(depth) for part in ('embed', 'class_tokens', 'position')}
+            for block in range(len(stage.blocks)):
+                depth += 1
+                layers |= {f'stages.{index}.{part}.{block}.': depth for part in ('blocks', 'peg')}
+            if index < len(self.stages) - 1:
+                layers[f'stages.{index}.norm'] = depth
+        return layers
 
     def stage_parts(self) -> list[tuple[nn.Module, ...]]:
         return [(stage,) for stage in self.stages]

@@ -13,8 +13,8 @@ from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..layer_depths import layer_depths
-from .frozen_stages import FrozenStages
-from .vt_stage import FIRST_TOKENIZER, LATER_TOKENIZER, MAP_RMS, PROJECTOR, RELATION, VTStage, require_out_type
+from .staged_backbone import StagedBackbone
+from .vt_stage import MAP_RMS, HasVTStages, require_out_type
 
 
 class Identity(nn.Module):
@@ -25,7 +25,7 @@ class Identity(nn.Module):
 
 
 @MODELS.register_module()
-class VTBackbone(FrozenStages):
+class VTBackbone(HasVTStages, StagedBackbone):
     """A backbone followed by a stage of Visual Transformer modules on its last map.
 
     Any backbone that returns maps works: MMPretrain's, timm's (``type='TIMMBackbone', features_only=True``), or those
@@ -50,8 +50,6 @@ class VTBackbone(FrozenStages):
         backbone: config of the backbone; the modules read the last map that it returns.
         in_channels: C, channels of that map.
         num_modules: number of VT modules.
-        num_tokens, token_channels, groups, tokenizer, later_tokenizer, relation, projector: options of the modules, as
-            in :class:`vt.models.backbones.vt_stage.VTStage`.
         drop: names of submodules of the backbone to replace by the identity.
         out_type: ``'tokens'`` for classifiers, or ``'featmap'`` for dense prediction.
         out_indices: for ``'featmap'``, indices of the returned maps: those of the backbone from 0, then the refined map
@@ -60,6 +58,7 @@ class VTBackbone(FrozenStages):
         drop_path_rate: stochastic depth rate of the last module; rates grow linearly from 0 over the modules.
         with_cp: recompute modules in the backward pass to save memory.
         init_cfg: as in mmengine, for the whole model.
+        **modules: options of the modules, as in :class:`vt.models.backbones.vt_stage.HasVTStages`.
 
     Raises:
         UserError: an unknown ``out_type`` or ``frozen_stages``; in the forward pass, a last output that is not a map of
@@ -73,13 +72,6 @@ class VTBackbone(FrozenStages):
         backbone: dict,
         in_channels: int,
         num_modules: int = 2,
-        num_tokens: int = 16,
-        token_channels: int = 1024,
-        groups: int = 1,
-        tokenizer: dict = FIRST_TOKENIZER,
-        later_tokenizer: dict = LATER_TOKENIZER,
-        relation: dict | None = RELATION,
-        projector: dict | None = PROJECTOR,
         drop: Sequence[str] = (),
         out_type: str = 'tokens',
         out_indices: Sequence[int] = (-1,),
@@ -87,8 +79,9 @@ class VTBackbone(FrozenStages):
         drop_path_rate: float = 0.0,
         with_cp: bool = False,
         init_cfg: dict | Sequence[dict] | None = None,
+        **modules,
     ) -> None:
-        super().__init__(init_cfg)
+        super().__init__(init_cfg=init_cfg, **modules)
         require_out_type('VTBackbone', out_type)
         self.backbone = MODELS.build(backbone)
         for name in drop:
@@ -99,9 +92,7 @@ class VTBackbone(FrozenStages):
         self.norm = nn.GroupNorm(1, in_channels)
         nn.init.constant_(self.norm.weight, MAP_RMS)
         drop_paths = torch.linspace(0, drop_path_rate, num_modules + 1)[1:].tolist()
-        options = dict(num_tokens=num_tokens, token_channels=token_channels, groups=groups, with_cp=with_cp)
-        options |= dict(tokenizer=tokenizer, later_tokenizer=later_tokenizer, relation=relation, projector=projector)
-        self.stage = VTStage(in_channels, drop_paths, out_type=out_type, **options)
+        self.stage = self.build_stage(in_channels, drop_paths, out_type, with_cp)
         self.freeze(frozen_stages)
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
@@ -126,17 +117,10 @@ class VTBackbone(FrozenStages):
         outs = (*maps, out)
         return tuple(outs[index] for index in self.out_indices)
 
-    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
-        """Depth of a parameter and number of layers, for MMPretrain's layer-wise learning-rate decay."""
-        depths = layer_depths(self.backbone)
-        number = max(depths.values()) + 1
-        num_layers = number + len(self.stage) + 1
-        part, _, rest = param_name.removeprefix(prefix).partition('.')
-        if not param_name.startswith(prefix):
-            return num_layers - 1, num_layers
-        if part == 'backbone':
-            return depths[rest], num_layers
-        return number + (int(rest.split('.')[0]) if part == 'stage' else 0), num_layers
+    def layer_starts(self) -> dict[str, int]:
+        layers = {f'backbone.{name}': depth for name, depth in layer_depths(self.backbone).items()}
+        number = max(layers.values()) + 1
+        return layers | {'norm.': number} | {f'stage.{index}.': number + index for index in range(len(self.stage))}
 
     def stage_parts(self) -> list[tuple[nn.Module, ...]]:
         return [(self.backbone,), (self.norm, self.stage)]

@@ -22,9 +22,13 @@ from vt.registry import MODELS
 
 from ..recomputation import recompute
 from .map_scale import scale_stage
-from .vt_positions import LAYERS, NUM_MODULES, check_positions, layers_of
-from .vt_stage import FIRST_TOKENIZER, LATER_TOKENIZER, MAP_RMS, PROJECTOR, RELATION, VTStage, require_out_type
+from .staged_backbone import StagedBackbone
+from .vt_stage import MAP_RMS, HasVTStages, VTStage, require_out_type
 
+# Number of modules that replace stage 5, by depth (paper, section 4.1).
+NUM_MODULES = {18: 2, 34: 3, 50: 3, 101: 3}
+LAYERS = ('layer1', 'layer2', 'layer3', 'layer4')  # ResNet's names for its stages 2 to 5
+POSITIONS = (*LAYERS, *(f'after_{layer}' for layer in LAYERS))
 SMALLEST_MAP = 2  # pixels on a side of stage 4's map
 
 
@@ -44,7 +48,7 @@ class ResNetStage(ResLayer):
 
 
 @MODELS.register_module()
-class VTResNet(ResNet):
+class VTResNet(HasVTStages, StagedBackbone, ResNet):
     """MMPretrain's ResNet up to stage 4 of the paper, then VT modules on its map (stride 16), or modules elsewhere.
 
     The modules are ``layer4``, the name of ResNet's last stage, so ``frozen_stages`` counts as in ResNet. In place of
@@ -60,8 +64,6 @@ class VTResNet(ResNet):
 
     Args:
         depth: 18, 34, 50 or 101.
-        num_tokens, token_channels, groups, tokenizer, later_tokenizer, relation, projector: options of the modules, as
-            in :class:`vt.models.backbones.vt_stage.VTStage`.
         out_type: ``'tokens'`` for classifiers, if modules come last, or ``'featmap'`` for dense prediction.
         out_indices: for ``'featmap'``, indices of the returned maps: 0 to 3 for ``layer1`` to ``layer4``. Without 3 no
             module is built in place of ``layer4``.
@@ -72,7 +74,8 @@ class VTResNet(ResNet):
         positions: positions of the modules: ``'layer1'`` to ``'layer4'``, in place of that stage, or
             ``'after_layer1'`` to ``'after_layer4'``, after it.
         init_cfg: as in mmengine; ``Pretrained`` takes a checkpoint of a ResNet, for its stages, or of a VT-ResNet.
-        **resnet: other options of :class:`mmpretrain.models.ResNet`, such as ``style``, ``norm_cfg``, ``deep_stem``.
+        **options: of the modules, as in :class:`vt.models.backbones.vt_stage.HasVTStages`, and other options of
+            :class:`mmpretrain.models.ResNet`, such as ``style``, ``norm_cfg``, ``deep_stem``.
 
     Raises:
         UserError: an unknown output type, frozen stage or position; sizes that are not divisible; in the forward pass,
@@ -84,13 +87,6 @@ class VTResNet(ResNet):
     def __init__(
         self,
         depth: int,
-        num_tokens: int = 16,
-        token_channels: int = 1024,
-        groups: int = 1,
-        tokenizer: dict = FIRST_TOKENIZER,
-        later_tokenizer: dict = LATER_TOKENIZER,
-        relation: dict | None = RELATION,
-        projector: dict | None = PROJECTOR,
         out_type: str = 'tokens',
         out_indices: Sequence[int] = (3,),
         num_modules: int | None = None,
@@ -100,30 +96,23 @@ class VTResNet(ResNet):
         strides: Sequence[int] = (1, 2, 2, 2),
         dilations: Sequence[int] = (1, 1, 1, 1),
         positions: Sequence[str] = ('layer4',),
-        **resnet,
+        **options,
     ) -> None:
         require_out_type(type(self).__name__, out_type)
         check_positions(type(self).__name__, positions)
-        if frozen_stages > 4:
-            raise UserError(f'{type(self).__name__}: frozen_stages={frozen_stages} does not exist; the last is 4')
         out_indices = (3,) if out_type == 'tokens' else tuple(sorted(set(out_indices)))
         number = 3 if 'layer4' in positions else 4  # of convolutional stages
         stages = dict(num_stages=number, strides=(*strides, 2)[:number], dilations=(*dilations, 1)[:number])
         stages |= dict(out_indices=sorted({*out_indices, number - 1} - {number}))
-        super().__init__(depth, frozen_stages=min(frozen_stages, number), with_cp=with_cp, **stages, **resnet)
-        self.out_type, self.token_channels, self.out_indices = out_type, token_channels, out_indices
+        super().__init__(depth=depth, with_cp=with_cp, **stages, **options)
+        self.out_type, self.out_indices = out_type, out_indices
         self.vt_stages = {}  # position of each stage of modules: its module name
-        options = dict(num_tokens=num_tokens, token_channels=token_channels, groups=groups, with_cp=with_cp)
-        options |= dict(tokenizer=tokenizer, later_tokenizer=later_tokenizer, relation=relation, projector=projector)
         number = NUM_MODULES[depth] if num_modules is None else num_modules
-        self._add_modules(positions, number, drop_path_rate, options, set(out_indices))
-        self.frozen_stages = frozen_stages
-        self._freeze_stages()
+        self._add_modules(positions, number, drop_path_rate, set(out_indices))
+        self.freeze(frozen_stages)
         self._start_untrained()
 
-    def _add_modules(
-        self, positions: Sequence[str], num_modules: int, drop_path_rate: float, options: dict, read: set[int]
-    ) -> None:
+    def _add_modules(self, positions: Sequence[str], num_modules: int, drop_path_rate: float, read: set[int]) -> None:
         """Put a stage of modules at each position, in the order of the network."""
         widths = [getattr(self, layer)[-1].out_channels for layer in self.res_layers]
         in_channels, numbers = self.stem_channels, []  # of blocks or modules, up to each position
@@ -142,7 +131,8 @@ class VTResNet(ResNet):
                 continue
             index = int(position[-1]) - 1
             channels = widths[min(index, len(widths) - 1)]
-            stage = VTStage(channels, own_rates, out_type=self.out_type if position == last else 'featmap', **options)
+            out_type = self.out_type if position == last else 'featmap'
+            stage = self.build_stage(channels, own_rates, out_type, self.with_cp)
             self._insert(position, stage, widths[index - 1] if index else in_channels, channels)
 
     def _insert(self, position: str, stage: VTStage, in_channels: int, channels: int) -> None:
@@ -230,24 +220,19 @@ class VTResNet(ResNet):
             raise UserError(f'VTResNet: an image of {size} pixels is too small for the stem and stages; it {least}')
         return super().forward(x)
 
-    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
-        """Depth of a parameter and number of layers, for MMPretrain's layer-wise learning-rate decay: the stem is layer
-        0, each block and each module one layer, all after the backbone the last one. What comes before the modules of a
-        position belongs to the layer of the first module.
-        """
-        layers = [name for layer in self.res_layers for name in layers_of(layer, getattr(self, layer))]
-        num_layers = len(layers) + 2
-        if not param_name.startswith(prefix):
-            return num_layers - 1, num_layers
-        name = param_name.removeprefix(prefix)
-        own = [index for index, layer in enumerate(layers, 1) if name.startswith(f'{layer}.')]
-        stage = [index for index, layer in enumerate(layers, 1) if layer.split('.')[0] == name.split('.')[0]]
-        return next(iter(own or stage), 0), num_layers
+    def layer_starts(self) -> dict[str, int]:
+        """Blocks and modules, after the stem; what is before the modules of a position belongs to the first of them."""
+        layers = {'': 0}
+        for layer in self.res_layers:
+            own, first = layers_of(layer, getattr(self, layer)), max(layers.values()) + 1
+            layers |= {f'{name}.': first + index for index, name in enumerate(own)}
+            if own:
+                layers[f'{layer}.'] = first
+        return layers
 
-    def train(self, mode: bool = True) -> 'VTResNet':
-        """Switch modes; frozen stages stay in evaluation mode."""
-        super().train(mode)
-        return self
+    def stage_parts(self) -> list[tuple[nn.Module, ...]]:
+        stem = (self.stem,) if self.deep_stem else (self.conv1, self.norm1)
+        return [stem, *((getattr(self, layer),) for layer in self.res_layers)]
 
 
 @MODELS.register_module()
@@ -262,3 +247,22 @@ class VTResNetCIFAR(VTResNet, ResNet_CIFAR):
     """
 
     stem_stride = 1
+
+
+def check_positions(name: str, positions: Sequence[str]) -> None:
+    """Raise ``UserError`` unless positions are known and distinct."""
+    unknown = [position for position in positions if position not in POSITIONS]
+    if unknown or isinstance(positions, str) or len(set(positions)) < len(positions):
+        known = ', '.join(POSITIONS)
+        raise UserError(f'{name}: positions={positions!r} must be a list of distinct names from {known}')
+
+
+def layers_of(name: str, stage: nn.Module) -> list[str]:
+    """Names of a stage's blocks and modules, in order."""
+    names = []
+    for index, part in enumerate(stage):
+        if isinstance(part, VTStage):
+            names += layers_of(f'{name}.{index}', part)
+        elif any(part.children()):  # skips the convolution and normalisation before modules
+            names.append(f'{name}.{index}')
+    return names

@@ -15,8 +15,8 @@ from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..checks import require_with
+from ..grid import Unchanged
 from ..grouped_linear import GroupedLinear
-from ..vt_module import NoProjector
 from .side_by_side import are_published, has_listeners, relate_levels
 
 # The published model.
@@ -93,7 +93,7 @@ class VTFPN(FPN):
         self.relation = MODELS.build(relation) if relation else nn.Identity()
         projector = projector and PROJECTOR | widths | projector
         self.projectors = nn.ModuleList(
-            MODELS.build(projector) if projector else NoProjector() for _ in range(num_levels)
+            MODELS.build(projector) if projector else Unchanged() for _ in range(num_levels)
         )
 
     def forward(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:

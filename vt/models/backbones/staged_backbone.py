@@ -1,4 +1,4 @@
-"""Backbones whose first stages can be frozen."""
+"""Backbones whose first stages can be frozen, and whose layers are counted."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,7 +8,7 @@ from torch import nn
 from vt.errors import UserError
 
 
-class FrozenStages(BaseBackbone):
+class StagedBackbone(BaseBackbone):
     """Base class of backbones with ``frozen_stages``, the index of the last frozen stage; -1 for none."""
 
     frozen_stages: int
@@ -16,6 +16,19 @@ class FrozenStages(BaseBackbone):
     def stage_parts(self) -> Sequence[Iterable[nn.Module]]:
         """Parts of each stage, in the order in which stages are frozen; subclasses implement it."""
         raise NotImplementedError
+
+    def layer_starts(self) -> dict[str, int]:
+        """Layers from 0 by the start of their parameters' names, of which the longest one counts; subclasses implement
+        it. Other names belong to the layer after the last one, with what comes after the backbone.
+        """
+        raise NotImplementedError
+
+    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
+        """Depth of a parameter and number of layers, for MMPretrain's layer-wise learning-rate decay."""
+        layers = self.layer_starts()
+        last = max(layers.values()) + 1
+        found = [start for start in layers if param_name.startswith(prefix + start)]
+        return (layers[max(found, key=len)] if found else last), last + 1
 
     def freeze(self, frozen_stages: int) -> None:
         """Freeze the stages up to ``frozen_stages``, and raise ``UserError`` if it does not exist."""
@@ -28,7 +41,7 @@ class FrozenStages(BaseBackbone):
                 part.eval()
                 part.requires_grad_(False)
 
-    def train(self, mode: bool = True) -> 'FrozenStages':
+    def train(self, mode: bool = True) -> 'StagedBackbone':
         """Switch modes; frozen stages stay in evaluation mode."""
         super().train(mode)
         self.freeze(self.frozen_stages)
