@@ -4,8 +4,6 @@ They take the name of a model, a config or a network, a checkpoint that must fit
 data sets in memory, such as the embedded digits, images are resized to the size of the data set.
 """
 
-import os
-from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -60,23 +58,6 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
         self.classes = classes or self.model.dataset_meta.get('classes')
         self.has_several = isinstance(getattr(self.model, 'head', None), MultiLabelClsHead)
         self.thresholds: float | torch.Tensor | None = None  # one, or one per class; None for the head's own
-
-    def __call__(
-        self,
-        inputs: ImageSource | Sequence[ImageSource],
-        return_datasamples: bool = False,
-        batch_size: int = 1,
-        **options: Any,
-    ) -> list:
-        """Return the results of images or of a folder, one per image; options are those of MMPretrain, and ``workers``.
-
-        A single image without options skips MMPretrain's progress bar, which starts and ends a thread.
-        """
-        is_path = isinstance(inputs, (str, PathLike)) and not os.path.isdir(inputs)
-        if options or batch_size < 1 or not (is_path or isinstance(inputs, np.ndarray)):
-            return super().__call__(inputs, return_datasamples, batch_size, **options)
-        (batch,) = self.preprocess([inputs])
-        return self.postprocess(self.forward(batch), [], return_datasamples)
 
     def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
         """Return the predictions of a batch; of several labels those with a score of at least ``thresholds``."""

@@ -10,6 +10,7 @@ import numpy as np
 from mmcv.transforms import LoadImageFromFile
 from mmengine import fileio
 
+from vt.checkpoints.files import interpreting
 from vt.errors import UserError
 from vt.image_bounds import NUMPY, TIFF, check_bands, check_image_size
 from vt.registry import TRANSFORMS
@@ -41,9 +42,6 @@ class LoadBands(LoadImageFromFile):
         self, bands: Sequence[int] | None = None, channels_first: bool = False, backend_args: dict | None = None
     ) -> None:
         super().__init__(to_float32=True, color_type='unchanged', backend_args=backend_args)
-        good = bands is None or (isinstance(bands, (list, tuple)) and bands and all(type(b) is int for b in bands))
-        if not good or min(bands or (0,)) < 0:
-            raise UserError(f'LoadBands: bands={bands!r} must be indices of channels from 0, or None for all')
         self.bands, self.channels_first = bands, channels_first
 
     def transform(self, results: dict) -> dict:
@@ -62,9 +60,6 @@ class LoadBands(LoadImageFromFile):
             raise UserError(f'{path} has {wrong:,} values that are NaN or infinite: replace them by numbers')
         return image if self.bands is None else image[..., list(self.bands)]
 
-    def __repr__(self) -> str:
-        return f'LoadBands(bands={self.bands}, channels_first={self.channels_first})'
-
 
 def read_bands(content: bytes, name: str, channels_first: bool = False) -> np.ndarray:
     """Decode an image as (height, width, channels) after checking its size; errors as of :class:`LoadBands`.
@@ -75,7 +70,7 @@ def read_bands(content: bytes, name: str, channels_first: bool = False) -> np.nd
         channels_first: see :class:`LoadBands`.
     """
     check_bands(BytesIO(content), name)
-    try:
+    with interpreting(name):
         if content.startswith(NUMPY):
             image = np.lib.format.read_array(BytesIO(content), allow_pickle=False)
             image = np.moveaxis(image, 0, -1) if channels_first and image.ndim == 3 else image
@@ -85,10 +80,6 @@ def read_bands(content: bytes, name: str, channels_first: bool = False) -> np.nd
             is_image = check_image_size(BytesIO(content), name)
             image = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED) if is_image else None
             image = image if image is None or image.ndim == 2 else image[..., [2, 1, 0, 3][: image.shape[2]]]
-    except UserError:
-        raise
-    except Exception as error:  # a decoder's, of any type
-        raise UserError(f'{name} cannot be read: {printable(error, 200)}') from error
     if image is None:
         raise UserError(f'{name} is not an image that can be read')
     if image.ndim not in (2, 3) or not image.size or image.dtype.kind not in 'buif':

@@ -164,7 +164,15 @@ class SampleInferencer:
         batch_size: int = 1,
         **options: Any,
     ) -> Any:
-        """Return the results of images, or of the files in a folder; ``batch_size`` and ``workers`` as below.
+        """Return the results of images, or of the files in a folder, one per image.
+
+        A single image without options skips the library's progress bar, which starts and ends a thread.
+
+        Args:
+            inputs: a file, a folder, an image, or a list of files and images; see :meth:`preprocess`.
+            return_datasamples: return predictions as elements of data.
+            batch_size: as in :meth:`preprocess`.
+            **options: those of the library's inferencer, and ``workers`` of :meth:`preprocess`.
 
         Raises:
             UserError: ``batch_size`` is less than 1, a folder has no file, or an input cannot be read.
@@ -172,9 +180,13 @@ class SampleInferencer:
         if batch_size < 1:
             raise UserError(f'batch_size={batch_size} must be at least 1')
         inputs = os.fspath(inputs) if isinstance(inputs, os.PathLike) else inputs
-        if isinstance(inputs, str) and os.path.isdir(inputs) and all(entry.is_dir() for entry in os.scandir(inputs)):
+        is_folder = isinstance(inputs, str) and os.path.isdir(inputs)
+        if is_folder and all(entry.is_dir() for entry in os.scandir(inputs)):
             raise UserError(f'{inputs} contains no file')
-        return super().__call__(inputs, return_datasamples, batch_size, **options)
+        if options or is_folder or isinstance(inputs, (list, tuple)):
+            return super().__call__(inputs, return_datasamples, batch_size, **options)
+        (batch,) = self.preprocess([inputs])
+        return self.postprocess(self.forward(batch), None, return_datasamples)
 
     def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
         """Return the predictions of a batch, in mixed precision with ``test_cfg.fp16`` in the config."""
