@@ -35,17 +35,10 @@ def trained(tmp_path_factory):
     return folder / 'work_dirs/config/epoch_1.pth'
 
 
-@pytest.mark.parametrize(
-    'setting',
-    [
-        "activation_checkpointing = ['backbone.layer1']",
-        "efficient_conv_bn_eval = ['backbone.layer1']",
-        "param_scheduler = [dict(type='CosineAnnealingLR', T_max=1, convert_to_iter_based=True)]",
-        'default_hooks = dict(timer=None)',
-    ],
-)
-def test_settings_of_mmengine_train(setting, tmp_path):
-    result = run('train.py', tmp_path, DIGITS + setting)
+def test_settings_of_mmengine_train(tmp_path):
+    settings = "activation_checkpointing = ['backbone.layer1']\nefficient_conv_bn_eval = ['backbone.layer2']\n"
+    settings += "param_scheduler = [dict(type='CosineAnnealingLR', T_max=1, convert_to_iter_based=True)]\n"
+    result = run('train.py', tmp_path, DIGITS + settings + 'default_hooks = dict(timer=None)\n')
     assert result.returncode == 0, result.stderr
     assert (tmp_path / 'work_dirs/config/training.json').exists()
 

@@ -113,19 +113,6 @@ def test_a_cluster_gets_an_array_of_jobs(tmp_path, cluster):
         assert f'#SBATCH {line}' in script
 
 
-def test_what_was_trained_with_other_settings_is_refused(tmp_path):
-    """The config file is edited between two sweeps."""
-    config, options = tmp_path / 'c.py', [*SMALL, 'model.backbone.num_tokens=4']
-    config.write_text(f"_base_ = '{CONFIG}'\n")
-    first = run_forked('sweep.py', 'c.py', *options, cwd=tmp_path)
-    assert first.returncode == 0, first.stderr
-    before = records(tmp_path / 'work_dirs/sweeps/c')
-    config.write_text(f"_base_ = '{CONFIG}'\noptim_wrapper = dict(optimizer=dict(lr=0.5))\n")
-    second = run_forked('sweep.py', 'c.py', *options, cwd=tmp_path)
-    assert_one_line(second, 'work_dirs/sweeps/c/c_seed-0 contains a run with other settings: remove it, or choose')
-    assert records(tmp_path / 'work_dirs/sweeps/c') == before
-
-
 @pytest.mark.slow
 def test_a_damaged_record_is_named_and_written_again(tmp_path):
     options = [CONFIG, *SMALL, 'model.backbone.num_tokens=4']

@@ -96,16 +96,6 @@ def test_a_damaged_benchmark_is_named(kind, runs):
     assert 'vt-resnet18-half_digits' in result.stdout
 
 
-@pytest.mark.parametrize('content', ['', '{', '[]', '3', '{}', b'\x80\xff'])
-def test_a_damaged_mark_of_a_sweep_is_named(content, tmp_path):
-    config = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
-    (tmp_path / 'out').mkdir()
-    write(tmp_path / 'out/sweep.json', content)
-    result = run_forked('sweep.py', config, 'model.backbone.num_tokens=4', '--work-dir', 'out', cwd=tmp_path)
-    assert_one_line(result, 'out/sweep.json')
-    assert not list((tmp_path / 'out').glob('*_seed-*'))
-
-
 @pytest.fixture(scope='module')
 def classifier(tmp_path_factory):
     return make(tmp_path_factory.mktemp('a model'), 'vt-resnet18-half_digits')[:2]

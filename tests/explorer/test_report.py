@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from apis.small_models import make, sharpen
-from explorer.served_page import write_empty_png
 from forked_tools import run_forked
 from mmengine.dataset import pseudo_collate
 
@@ -18,7 +17,7 @@ from vt import apis, record_attention
 from vt.analysis.attention.token_attention import measure_tokenizers
 from vt.commands.explore import serve
 from vt.errors import UserError
-from vt.explorer.looking import look_at, open_image, pick_from_test_set
+from vt.explorer.looking import look_at, pick_from_test_set
 from vt.explorer.views import describe_module, draw_token
 from vt.inference.test_set import build_test_set
 
@@ -128,26 +127,6 @@ def test_tokens_of_a_grid_look_without_those_of_classes(folder):
         assert float(views['measures'].rows[0]['entropy']) <= np.log(height * width)
         drawn = draw_token(look, module, 2, 1, (0, 0))
         assert drawn.shape == (448, 448, 3)
-
-
-@pytest.mark.parametrize(
-    ('name', 'message'),
-    [
-        ('text.png', 'text.png is not an image that can be read'),
-        ('empty.png', 'empty.png is not an image that can be read'),
-        ('damaged.jpg', 'damaged.jpg is not an image that can be read'),
-        ('wide.png', 'wide.png has more than 64 million pixels'),
-        ('bomb.png', 'bomb.png has more than 64 million pixels'),
-    ],
-)
-def test_what_is_no_image_is_named(name, message, tmp_path):
-    (tmp_path / 'text.png').write_text('no image')
-    (tmp_path / 'empty.png').write_bytes(b'')
-    (tmp_path / 'damaged.jpg').write_bytes(b'\xff\xd8\xff\xe0\x00\x10JFIF')
-    write_empty_png(tmp_path / 'wide.png', 9000, 9000)
-    write_empty_png(tmp_path / 'bomb.png', 60000, 60000)
-    with pytest.raises(UserError, match=message):
-        open_image(str(tmp_path / name))
 
 
 def test_a_missing_gradio_is_named(monkeypatch):
