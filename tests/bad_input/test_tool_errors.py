@@ -29,10 +29,7 @@ COMMANDS = [
     (f'train.py {DIGITS} --resume nowhere.pth', 'there is no checkpoint to resume from nowhere.pth'),
     (f'train.py {IMAGENET}', 'there is no data/imagenet: put it there, or correct its path'),
     (f'train.py {CIFAR}', 'there is no data/cifar10: put it there, or correct its path'),
-    (
-        f'train.py {ADVANCED}',
-        'there is no checkpoint work_dirs/resnet18_digits/epoch_15.pth: train the model first, or',
-    ),
+    (f'train.py {ADVANCED}', 'there is no checkpoint work_dirs/resnet18_digits/epoch_15.pth: train the model first,'),
     (f'test.py {DIGITS} nowhere.pth', 'there is no checkpoint nowhere.pth'),
     ('test.py digits.py digits.pth --out-item metrics', '--out-item metrics needs --out FILE'),
     ('test.py digits.py digits.pth --out m.txt --out-item metrics', '--out m.txt: metrics are written as .json'),

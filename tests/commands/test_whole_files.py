@@ -8,6 +8,7 @@ import time
 import pytest
 import torch
 from apis.small_models import make
+from bad_input.one_process import call
 from forked_tools import ForkedTool, run_forked
 from tool_runner import ROOT, assert_one_line
 
@@ -27,33 +28,18 @@ DAMAGES = {
 }
 
 
-def run_record(seed):
-    return dict(
-        config='configs/vt_resnet/vt-resnet18-half_digits.py',
-        options={},
-        seed=seed,
-        length='10 epochs',
-        seconds=12.0,
-        iterations=100,
-        batch_size=8,
-        date='2026-01-02',
-        device='A CPU',
-        versions=dict(torch='2.0'),
-        metrics={'accuracy/top1': 90.0 + seed},
-        flops=77_400_000,
-        parameters=2_620_000,
-    )
+RECORD = dict(options={}, length='10 epochs', seconds=12.0, iterations=100, batch_size=8, date='2026-01-02')
+RECORD |= dict(device='A CPU', versions=dict(torch='2.0'), flops=77_400_000, parameters=2_620_000)
+CONFIGS = dict(plain='configs/vt_resnet/vt-resnet18-half_digits.py', wide='configs/baselines/resnet18-half_digits.py')
 
 
 @pytest.fixture
 def runs(tmp_path):
-    for name in ('plain', 'wide'):
+    for name, config in CONFIGS.items():
         for seed in range(2):
             folder = tmp_path / f'runs/{name}_seed-{seed}'
             folder.mkdir(parents=True)
-            record = run_record(seed)
-            if name == 'wide':
-                record |= dict(config='configs/baselines/resnet18-half_digits.py')
+            record = RECORD | dict(config=config, seed=seed, metrics={'accuracy/top1': 90.0 + seed})
             (folder / 'training.json').write_text(json.dumps(record))
             (folder / 'output.txt').write_text('')
     return tmp_path / 'runs'
@@ -65,11 +51,12 @@ def write(path, content):
 
 @pytest.mark.parametrize('kind', DAMAGES)
 @pytest.mark.parametrize('command', ['runs', 'scores', 'sweep'])
-def test_a_damaged_record_is_named_and_the_others_are_reported(command, kind, runs):
+def test_a_damaged_record_is_named_and_the_others_are_reported(command, kind, runs, monkeypatch, capsys):
     damaged = runs / 'plain_seed-1/training.json'
     write(damaged, DAMAGES[kind](damaged.read_text()))
     folders = sorted(path.name for path in runs.iterdir())
-    result = run_forked('analysis/report.py', command, *(['.'] if command == 'sweep' else folders), cwd=runs)
+    arguments = [command, *(['.'] if command == 'sweep' else folders)]
+    result = call('analysis/report.py', *arguments, cwd=runs, monkeypatch=monkeypatch, capsys=capsys)
     assert_one_line(result, 'plain_seed-1')
     assert '\x1b' not in result.stderr
     rows = dict(runs='resnet18-half_digits', scores='wide', sweep='wide')
@@ -85,10 +72,11 @@ def test_all_damaged_or_missing_runs_are_named(runs):
 
 
 @pytest.mark.parametrize('kind', DAMAGES)
-def test_a_damaged_benchmark_is_named(kind, runs):
+def test_a_damaged_benchmark_is_named(kind, runs, monkeypatch, capsys):
     text = json.dumps(dict(config='a', metrics={'accuracy/top1': 1.0}, flops=1, parameters=1, throughput=2.0))
     write(runs / 'plain_seed-1.benchmark.json', DAMAGES[kind](text))
-    result = run_forked('analysis/report.py', 'runs', 'plain_seed-0', 'plain_seed-1', cwd=runs)
+    arguments = ['runs', 'plain_seed-0', 'plain_seed-1']
+    result = call('analysis/report.py', *arguments, cwd=runs, monkeypatch=monkeypatch, capsys=capsys)
     if kind == 'another dict':
         assert result.returncode == 0  # it adds nothing
     else:

@@ -123,23 +123,15 @@ def teachers_maps(checkpoint):
         return (torch.einsum('kc,nchw->nkhw', weight, features) + bias[:, None, None]).softmax(dim=1)
 
 
-def test_losses_of_a_teachers_maps(checkpoint, box):
+def test_losses_of_maps_of_a_teacher_or_a_file_and_of_the_images_labels(checkpoint, tmp_path, box):
     model = build(teacher=TEACHER, teacher_checkpoint=checkpoint, patch_weight=0.7)
     maps = interpolate(teachers_maps(checkpoint), (4, 6), mode='bilinear', align_corners=False)
     assert_losses(model, maps, box, patch_weight=0.7)
     assert not any('teacher' in name for name in model.state_dict())
     again = pickle.loads(pickle.dumps(copy.deepcopy(model)))
-    images, samples = batch()
-    torch.testing.assert_close(again.loss(images, samples), model.loss(images, samples))
-
-
-def test_losses_of_a_files_maps(checkpoint, tmp_path, box):
+    torch.testing.assert_close(again.loss(*batch()), model.loss(*batch()))
     torch.save(teachers_maps(checkpoint), tmp_path / 'maps.pth')
-    maps = interpolate(teachers_maps(checkpoint), (4, 6), mode='bilinear', align_corners=False)
     assert_losses(build(label_file=str(tmp_path / 'maps.pth')), maps, box)
-
-
-def test_losses_of_the_images_labels(box):
     labels = [sample.gt_label.item() for sample in batch()[1]]
     assert_losses(build(), torch.eye(K)[labels][..., None, None].expand(-1, -1, 4, 6), box)
 
@@ -181,10 +173,7 @@ def test_boxes_are_of_all_shares():
     ('options', 'words'),
     [
         (dict(teacher=TEACHER, label_file='maps.pth'), 'teacher and label_file are both set'),
-        (
-            dict(head=HEAD | dict(loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1))),
-            'a LabelSmoothLoss, has no e',
-        ),
+        (dict(head=HEAD | dict(loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1))), 'a LabelSmoothLoss, has no'),
         (
             dict(head=HEAD | dict(loss=dict(type='CrossEntropyLoss', class_weight=[1.0] * K))),
             'head.loss.* has no effect',
@@ -203,18 +192,15 @@ def test_what_does_not_fit_is_refused_when_built(options, words):
     [
         (torch.zeros(3, K + 1, 2, 2), r'is \(3, 6, 2, 2\), not a tensor \(images, 5, h, w\)'),
         ({}, 'is dict, not a tensor'),
+        (torch.zeros(2, K, 2, 2), 'has 2 label maps, but image 2 needs one'),
     ],
 )
 def test_a_file_of_something_else_is_refused(maps, words, tmp_path):
     torch.save(maps, tmp_path / 'maps.pth')
+    model = build(label_file=str(tmp_path / 'maps.pth'))
     with pytest.raises(UserError, match=words):
-        build(label_file=str(tmp_path / 'maps.pth')).init_weights()
-
-
-def test_a_file_of_fewer_images_is_one_line(tmp_path):
-    torch.save(torch.zeros(2, K, 2, 2), tmp_path / 'maps.pth')
-    with pytest.raises(UserError, match='has 2 label maps, but image 2 needs one'):
-        build(label_file=str(tmp_path / 'maps.pth')).loss(*batch())
+        model.init_weights()
+        model.loss(*batch())
 
 
 def test_a_file_that_is_not_there_is_one_line_before_training_and_no_matter_in_a_test():
