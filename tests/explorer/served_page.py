@@ -3,9 +3,7 @@
 import contextlib
 import shutil
 import socket
-import struct
 import time
-import zlib
 
 import pytest
 from forked_tools import ForkedTool
@@ -101,11 +99,3 @@ def browse(address):
         yield Page(browser, address)
     finally:
         browser.quit()
-
-
-def write_empty_png(path, width, height):
-    """A PNG that says that it has these sides, and has no pixels."""
-    chunk = b'IHDR' + struct.pack('>IIBBBBB', width, height, 8, 2, 0, 0, 0)
-    end = b'\0\0\0\0IEND' + struct.pack('>I', zlib.crc32(b'IEND'))
-    path.write_bytes(b'\x89PNG\r\n\x1a\n' + struct.pack('>I', 13) + chunk + struct.pack('>I', zlib.crc32(chunk)) + end)
-    return path

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 from apis.small_models import make, sharpen
-from explorer.served_page import browse, serve, write_empty_png
+from bad_input.hostile_images import png
+from explorer.served_page import browse, serve
 from mmengine.dataset import pseudo_collate
 
 from vt import apis, record_attention
@@ -129,7 +130,8 @@ def test_what_is_no_image_is_one_line_and_the_page_goes_on(page, image, folder):
     before = page.table('relation')
     (folder / 'damaged.png').write_bytes(image.read_bytes()[:200])
     (folder / 'empty.png').write_bytes(b'')
-    page.drop(folder / 'damaged.png', folder / 'empty.png', write_empty_png(folder / 'wide.png', 9000, 9000))
+    (folder / 'wide.png').write_bytes(png(9000, 9000, colour=2, whole=False))
+    page.drop(folder / 'damaged.png', folder / 'empty.png', folder / 'wide.png')
     page.wait(lambda page: 'damaged.png' in page.text('#status [role=alert]'))
     assert page.text('#status') == (
         'damaged.png is no image that can be read; empty.png is not an image that can be read; '

@@ -198,9 +198,13 @@ def test_what_does_not_fit_is_refused_when_built(options, words):
 def test_a_file_of_something_else_is_refused(maps, words, tmp_path):
     torch.save(maps, tmp_path / 'maps.pth')
     model = build(label_file=str(tmp_path / 'maps.pth'))
-    with pytest.raises(UserError, match=words):
+
+    def begin():
         model.init_weights()
         model.loss(*batch())
+
+    with pytest.raises(UserError, match=words):
+        begin()
 
 
 def test_a_file_that_is_not_there_is_one_line_before_training_and_no_matter_in_a_test():

@@ -17,6 +17,7 @@ from vt.engine.prepare import read_config
 
 FEW = ('vt-resnet18_digits', 'vt-fpn_r18_digit-scenes', 'mvit-tiny_moving-digits', 'vt-cls_r18_1xb128-90e_cifar10')
 FEW += ('vt-resnet18_8xb256-400e-distill_in1k', 'vt-fpn_r50_4xb8-90k_coco-stuff164k-800x1216')
+FEW += ('swin-tiny_16xb64-300e_in1k', 'tnt-small_16xb64-300e_in1k')
 PAGES = sorted((ROOT / 'configs').rglob('README.md'))
 LINK = re.compile(r'\]\((?!http)([^)#]+)\)')
 OPTION = re.compile(r'(model\.backbone\.init_cfg\.\w+)=(\S+)')
