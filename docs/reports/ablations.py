@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vt.analysis.ablation.records import pick_score
-from vt.analysis.ablation.run_scores import Scores, compare
+from vt.analysis.ablation.score_tables import Scores, compare
 from vt.checkpoints.files import read_json
 from vt.errors import UserError
 

@@ -9,8 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vt.analysis.ablation.run_scores import Scores, mean_margin
-from vt.analysis.ablation.score_tables import describe
+from vt.analysis.ablation.score_tables import Scores, describe, mean_margin
 from vt.checkpoints.files import read_json
 
 from .markdown import BENCHMARKS, RECORDS, plus_minus, short_name, table

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from vt.analysis.ablation.score_tables import label_run
+from vt.analysis.ablation.records import label_run
 from vt.commands.outputs import write_json
 from vt.commands.sweep import identify, train_all
 from vt.engine.sweeps import SweepRun
@@ -79,11 +79,9 @@ def train(args: argparse.Namespace, tables: Tables, records: Path = RECORDS) -> 
     planned = {name: read_runs(name, tables) for name in args.tables or tables}
     for name, runs in planned.items():
         by_seed = sorted(runs, key=lambda run: run.seed)  # so that a stop leaves all rows of fewer seeds
-        settled = train_all(by_seed, identify(by_seed, FOLDER / name), FOLDER / name, args)
+        train_all(identify(by_seed, FOLDER / name), FOLDER / name, args)
         for best in (FOLDER / name).glob('*/best_*.pth'):
             best.unlink()
-        order = [run.label for run in runs]
-        folders = [run.work_dir for run in sorted(settled, key=lambda run: order.index(run.label))]
-        write_json([label_run(folder) for folder in folders], records / f'{name}.json', indent=1)
+        write_json([label_run(run.work_dir) for run in runs], records / f'{name}.json', indent=1)
         for command in tables[name].get('then', ()):
             subprocess.run([sys.executable, *shlex.split(command)], check=True)

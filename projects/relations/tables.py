@@ -24,7 +24,7 @@ from docs.reports.scores import (
     tell_verdict,
 )
 from vt.analysis.ablation import sweep_report
-from vt.analysis.ablation.run_scores import Change, Scores, compare, mean_margin
+from vt.analysis.ablation.score_tables import Change, Scores, compare, mean_margin
 from vt.checkpoints.files import read_json
 
 from .influence import describe_objects

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vt.analysis.ablation import score_tables, sweep_report
-from vt.analysis.ablation.records import describe_run, read_each
+from vt.analysis.ablation.records import describe_run, label_run, read_each
 from vt.analysis.figures import save_figure
 from vt.analysis.tables import print_table, to_csv, to_markdown
 from vt.checkpoints.files import write_atomically
@@ -36,6 +36,7 @@ def report_scores(args: argparse.Namespace) -> None:
 def report_sweep(args: argparse.Namespace) -> None:
     """Print a table of a sweep's finished runs; write tables and a plot of scores over costs to ``--out``."""
     records, unread = _read_labelled(sweep_report.finished(args.folder))
+    sweep_report.check_settings(records)
     left = sweep_report.unfinished(args.folder)
     rows = sweep_report.tabulate(records)
     notes = [score_tables.describe_origin(records), *([f'Not finished: {", ".join(left)}.'] if left else [])]
@@ -51,7 +52,7 @@ def report_sweep(args: argparse.Namespace) -> None:
 
 def _read_labelled(work_dirs: Sequence[Path]) -> tuple[list[dict], list[str]]:
     """Return records of runs, labelled by folder, and errors of unreadable ones; raise them if none is readable."""
-    found, unread = read_each(score_tables.label_run, work_dirs)
+    found, unread = read_each(label_run, work_dirs)
     if not found:
         _name(unread)
     return found, unread

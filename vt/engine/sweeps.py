@@ -14,17 +14,15 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vt.checkpoints.files import open_plain, read_json, temporary_folder, write_atomically
+from vt.checkpoints.files import open_plain, read_json, write_atomically
 from vt.errors import UserError
-from vt.untrusted_text import printable
 
-from .errors import in_one_line
 from .prepare import ROOT
 
 try:
@@ -34,9 +32,6 @@ except ImportError as error:
 
 TRAIN = ROOT / 'tools/train.py'
 MARK, RECORD = 'sweep_run.json', 'training.json'  # written at the start and at the end of a run
-ERROR = re.compile(r'error: |[\w.]*(?:Error|Exception|Interrupt)\b')  # ours, or the end of a traceback
-# What Python prints of errors in destructors and at the exit, which end nothing.
-IGNORED = re.compile(r'^Exception ignored in.*\n(?:Traceback.*\n(?:\s.*\n)*)?\S.*\n?', re.MULTILINE)
 NOT_SWEPT = {'randomness.seed': 'use --seeds', 'work_dir': 'use --work-dir'}
 
 
@@ -55,8 +50,14 @@ class SweepRun:
     @property
     def is_finished(self) -> bool:
         """Whether the folder has the record of a finished run with these settings."""
-        found = _read_identity(self.work_dir / RECORD)
-        return found == (self.digest, self.seed)
+        return self.digest_in(RECORD) == f'{self.digest} {self.seed}'
+
+    def digest_in(self, name: str) -> str:
+        """Return digest and seed in a file of the folder, its mark or its record; empty without them."""
+        with suppress(UserError):
+            content = read_json(self.work_dir / name, '', keys=['digest', 'seed'])
+            return f'{content["digest"]} {content["seed"]}'
+        return ''
 
 
 def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Path) -> list[SweepRun]:
@@ -72,10 +73,12 @@ def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Pat
         UserError: a setting has another form, cannot be swept or is given twice, or two combinations have the same
             label.
     """
-    split = [*map(_split, settings)]
-    choices = dict(split)
-    if twice := [key for key in choices if sum(key == other for other, _ in split) > 1]:
-        raise UserError(f'{", ".join(twice)} is given twice: give all its values as key=value,value')
+    choices: dict[str, list[str]] = {}
+    for setting in settings:
+        key, _, text = setting.partition('=')
+        if key in choices:
+            raise UserError(f'{key} is given twice: give all its values as key=value,value')
+        choices[key] = split_values(text, setting)
     for key in choices.keys() & NOT_SWEPT.keys():
         raise UserError(f'{key} cannot be swept: {NOT_SWEPT[key]}')
     names = _shorten([key for key, values in choices.items() if len(values) > 1])
@@ -91,25 +94,48 @@ def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Pat
     return runs
 
 
+def split_values(text: str, setting: str) -> list[str]:
+    """Split the values of a setting, such as ``1,2`` or ``0:5``; commas in brackets or quotes belong to a value."""
+    values, depth, quote = [''], 0, ''
+    for letter in text:
+        depth += (letter in '[({') - (letter in '])}')
+        if letter in ('"', "'") and (letter == quote or not values[-1].strip()):
+            quote = '' if quote else letter
+        if letter == ',' and not depth and not quote:
+            values.append('')
+        else:
+            values[-1] += letter
+    values = [value.strip() for value in values]
+    if span := re.fullmatch(r'(\d+):(\d+)', text):
+        values = [*map(str, range(int(span[1]), int(span[2])))]
+    if setting.startswith('=') or not (values and all(values)):
+        raise UserError(f'{setting!r} must have the form key=value,value, or key=0:5 for 0 to 4')
+    return values
+
+
+def _shorten(keys: Sequence[str]) -> dict[str, str]:
+    """Shorten dotted keys to as many of their last parts as distinguish them."""
+    names = {}
+    for key in keys:
+        parts = key.split('.')
+        ends = ['.'.join(parts[-length:]) for length in range(1, len(parts) + 1)]
+        names[key] = next(end for end in ends if sum(f'.{other}'.endswith(f'.{end}') for other in keys) == 1)
+    return names
+
+
 def claim(run: SweepRun) -> None:
-    """Create the folder of a run with its mark, unless it is there.
+    """Mark the folder of a new run.
 
     Raises:
         UserError: the folder contains a run of other settings or of earlier data, or one that no sweep started.
     """
-    run.work_dir.parent.mkdir(parents=True, exist_ok=True)
-    with temporary_folder(run.work_dir.parent) as folder:
-        write_atomically(folder / 'run' / MARK, json.dumps(dict(digest=run.digest, seed=run.seed)))
-        with suppress(OSError):  # it is there
-            (folder / 'run').rename(run.work_dir)
-    read = (_read_identity(run.work_dir / name) for name in (MARK, RECORD))
-    found = {each for each in read if each is not None}
-    other = 'a run with other settings' if found else 'a run that this sweep did not start'
-    if found == {(run.digest, run.seed)}:
-        mark = run.work_dir / MARK
-        other = 'a run of earlier data or weights' if mark.exists() and mark.stat().st_mtime < run.changed else ''
-    if other:
-        raise UserError(f'{run.work_dir} contains {other}: remove it, or choose another --work-dir')
+    mark, identity = run.work_dir / MARK, f'{run.digest} {run.seed}'
+    if not any(run.work_dir.glob('[!.]*')):
+        write_atomically(mark, json.dumps(dict(digest=run.digest, seed=run.seed)))
+    is_earlier = mark.exists() and mark.stat().st_mtime < run.changed
+    if is_earlier or {run.digest_in(MARK), run.digest_in(RECORD)} - {''} != {identity}:
+        words = 'a run of other settings, or of earlier data or weights'
+        raise UserError(f'{run.work_dir} contains {words}: remove it, or choose another --work-dir')
 
 
 def last_change(paths: Iterable[str], sweep: Path) -> float:
@@ -132,45 +158,8 @@ def last_change(paths: Iterable[str], sweep: Path) -> float:
     return changed
 
 
-def _read_identity(path: Path) -> tuple[str, int] | None:
-    """Read digest and seed from a mark or a record; None without them."""
-    with suppress(UserError):
-        content = read_json(path, '', keys=['digest', 'seed'])
-        return str(content['digest']), int(content['seed'])
-    return None
-
-
-def _split(setting: str) -> tuple[str, list[str]]:
-    key, sign, text = setting.partition('=')
-    values, depth, quote = [''], 0, ''
-    for letter in text:
-        depth += (letter in '[({') - (letter in '])}')
-        if letter in ('"', "'") and (letter == quote or not values[-1].strip()):
-            quote = '' if quote else letter
-        if letter == ',' and not depth and not quote:
-            values.append('')
-        else:
-            values[-1] += letter
-    values = [value.strip() for value in values]
-    if span := re.fullmatch(r'(\d+):(\d+)', text):
-        values = [*map(str, range(int(span[1]), int(span[2])))]
-    if not (key and sign and values and all(values)):
-        raise UserError(f'{setting!r} must have the form key=value,value, or key=0:5 for 0 to 4')
-    return key, values
-
-
-def _shorten(keys: Sequence[str]) -> dict[str, str]:
-    """Shorten dotted keys to as many of their last parts as distinguish them."""
-    names = {}
-    for key in keys:
-        parts = key.split('.')
-        ends = ['.'.join(parts[-length:]) for length in range(1, len(parts) + 1)]
-        names[key] = next(end for end in ends if sum(f'.{other}'.endswith(f'.{end}') for other in keys) == 1)
-    return names
-
-
-class Training:
-    """Function of a job. If the cluster preempts the job, submitit queues the result of ``checkpoint``."""
+class Training(submitit.helpers.Checkpointable):
+    """Function of a job. If the cluster preempts the job, submitit queues it again, and the training resumes."""
 
     def __call__(self, run: SweepRun, device: int | None = None) -> str | None:
         """Train a run; return None, or the line of output that tells why it failed.
@@ -200,35 +189,27 @@ class Training:
             return 'the config has changed since the sweep was planned: run the sweep again'
         return None
 
-    def checkpoint(self, *args) -> submitit.helpers.DelayedSubmission:
-        """Return the same job, which will resume."""
-        return submitit.helpers.DelayedSubmission(self, *args)
-
 
 def find_reason(output: str, code: int) -> str:
-    """Return the signal that ended a run, or the last error in its output, else its last line.
-
-    Libraries may print more at the exit.
-    """
+    """Return the signal that ended a run, or the error in its output, else its last line."""
     if code < 0:
         advice = '; the memory of the machine may be too small' if code == -signal.SIGKILL else ''
         return f'killed by signal {-code} ({signal.strsignal(-code)}){advice}'
-    lines = [line for line in IGNORED.sub('', output).splitlines() if line.strip()]
-    errors = [line for line in lines if ERROR.match(line)]
+    lines = [line for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith('error: ')]
     return [f'exit code {code}', *lines[-1:], *errors[-1:]][-1]
 
 
-def train_here(runs: Sequence[SweepRun], most: int, gpus: int, tell: Callable) -> list[str]:
-    """Train runs on this machine.
+Jobs = Iterator[tuple[SweepRun, Future | submitit.Job]]
+
+
+def train_here(runs: Sequence[SweepRun], most: int, gpus: int) -> Jobs:
+    """Train runs on this machine, and yield each with its job when it has ended.
 
     Args:
         runs: the runs.
         most: number of runs at a time.
         gpus: number of GPUs to distribute the runs over; 0 for the CPU.
-        tell: function that is called at the end of each run with the run and None, or the reason why it failed.
-
-    Returns:
-        Label, seed and reason of each run that failed.
     """
     free = deque(range(most))
 
@@ -242,47 +223,20 @@ def train_here(runs: Sequence[SweepRun], most: int, gpus: int, tell: Callable) -
     pool = ThreadPoolExecutor(most)
     try:
         jobs = {pool.submit(train, run): run for run in runs}
-        return [failure for job in as_completed(jobs) for failure in _end(jobs[job], job, tell)]
+        yield from ((jobs[job], job) for job in as_completed(jobs))
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def train_as_array(runs: Sequence[SweepRun], folder: Path, cluster: str, tell: Callable, **settings) -> list[str]:
-    """Train runs as an array of submitit jobs.
+def train_as_array(runs: Sequence[SweepRun], folder: Path, cluster: str, **settings) -> Jobs:
+    """Train runs as an array of submitit jobs, and yield each with its job.
 
     Args:
         runs: the runs.
         folder: folder for the files of the jobs.
         cluster: ``'slurm'``, or ``'debug'`` for this process.
-        tell: see :func:`train_here`.
         **settings: parameters of submitit's executor.
-
-    Returns:
-        Label, seed and reason of each run that failed.
     """
     executor = submitit.AutoExecutor(folder, cluster=cluster)
     executor.update_parameters(**settings)
-    return [failure for run, job in zip(runs, executor.map_array(Training(), runs)) for failure in _end(run, job, tell)]
-
-
-def _end(run: SweepRun, job: Future | submitit.Job, tell: Callable) -> list[str]:
-    """Wait for a job; return a list with its failure, empty if it succeeded."""
-    error = job.exception()
-    reason = job.result() if error is None else f'its job failed ({printable(in_one_line(error), 300)})'
-    tell(run, reason)
-    return [f'{run.label}, seed {run.seed}: {reason}'] if reason else []
-
-
-def enter_sweep(folder: Path, config: str) -> None:
-    """Create a folder for sweeps of a config.
-
-    Raises:
-        UserError: the folder contains a sweep of another config.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    mark = folder / 'sweep.json'
-    advice = 'remove it if the runs are of this config, or choose another --work-dir'
-    before = read_json(mark, advice, keys=['config'])['config'] if mark.is_file() else config
-    if before != config:
-        raise UserError(f'{folder} contains a sweep of {before}: choose another --work-dir')
-    write_atomically(mark, json.dumps(dict(config=config)))
+    yield from zip(runs, executor.map_array(Training(), runs))

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from vt.analysis.ablation.score_tables import describe, describe_origin, label_run
+from vt.analysis.ablation.records import label_run
+from vt.analysis.ablation.score_tables import describe, describe_origin
 
 ORIGIN = dict(date='2026-01-02', device='A CPU, 1 thread', versions=dict(torch='2.0'), length='10 epochs')
 

@@ -1,4 +1,4 @@
-"""Runs of one label and of other settings stand in rows of their own."""
+"""Runs of one label have the same settings; folds are one row."""
 
 import json
 
@@ -6,39 +6,21 @@ import numpy as np
 import pytest
 from scipy.stats import t as student_t
 
-from vt.analysis.ablation.score_tables import label_run
-from vt.analysis.ablation.sweep_report import tabulate, tell_apart
+from vt.analysis.ablation.records import label_run
+from vt.analysis.ablation.sweep_report import check_settings, tabulate
+from vt.errors import UserError
 
 
-def labels(*runs):
-    records = [dict(label=label, digest=digest, options=options, seed=0) for label, digest, options in runs]
-    return [record['label'] for record in tell_apart(records)]
-
-
-def test_runs_of_the_same_settings_keep_their_label():
-    assert labels(('a', '1' * 32, {}), ('b', '2' * 32, {})) == ['a', 'b']
-
-
-def test_a_seed_that_was_trained_twice_is_a_row_of_its_own():
-    assert labels(('a', '1' * 32, {}), ('a', '1' * 32, {}), ('b', '2' * 32, {})) == ['a', 'a again', 'b']
-
-
-def test_others_are_told_apart_by_what_differs_and_by_digest():
-    runs = [('a', '1' * 32, dict(x=1, y=2)), ('a', '2' * 32, dict(x=1, y=3)), ('a', '3' * 32, dict(x=1))]
-    assert labels(*runs, ('b', '4' * 32, {})) == [
-        'a (y=2, 11111111)',
-        'a (y=3, 22222222)',
-        'a (y=as in the config, 33333333)',
-        'b',
-    ]
-
-
-def test_an_edited_config_and_an_earlier_version_are_told_apart():
-    assert labels(('a', '1' * 32, {}), ('a', '2' * 32, {}), ('a', None, {})) == [
-        'a (11111111)',
-        'a (22222222)',
-        'a (no digest)',
-    ]
+@pytest.mark.parametrize(
+    ('change', 'words'),
+    [(dict(digest='2'), "the runs of 'a' differ in settings"), (dict(config='d.py'), 'the runs are of c.py and d.py')],
+)
+def test_runs_of_other_settings_are_refused(change, words):
+    run = dict(label='a', config='c.py', digest='1', options={}, seed=0)
+    check_settings([run, run | dict(seed=1), run | dict(label='b', digest='2')])
+    check_settings([run, run | dict(digest='2', options=dict(fold=1))])
+    with pytest.raises(UserError, match=words):
+        check_settings([run, run | dict(seed=1) | change])
 
 
 def test_folds_are_one_row_with_the_interval_of_their_mean(tmp_path):

@@ -1,5 +1,6 @@
 """Read the records of finished runs, and describe them as rows of a table."""
 
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -12,19 +13,23 @@ KEYS = ('config', 'length', 'seed', 'options', 'date', 'device', 'versions', 'se
 METRICS = {'accuracy/top1': 'top-1', 'mIoU': 'mIoU'}
 
 
-def read_run(work_dir: Path) -> dict[str, Any]:
-    """Read the record of a finished run.
+def label_run(work_dir: Path) -> dict[str, Any]:
+    """Read the record of a finished run, with the label of its work directory, ``LABEL_seed-SEED``.
+
+    Folds of a cross-validation share a label, as seeds do.
 
     Raises:
         MissingFileError: the run is not finished.
         UserError: the record is damaged, or the run was trained without validation.
     """
-    again = f'train it first: tools/train.py CONFIG --work-dir {work_dir}'
-    record = read_json(work_dir / 'training.json', again, keys=KEYS)
+    record = _read(work_dir, KEYS)
     if not record.get('metrics'):
         run = f'{record["config"]}, seed {record["seed"]}'
         raise UserError(f'{run}: the run has no score; train it without --no-validate')
-    return record
+    label = work_dir.name.rsplit('_seed-', 1)[0]
+    if 'fold' in record['options']:
+        label = re.sub(r'(^|_)fold=\d+', '', label).strip('_') or Path(record['config']).stem
+    return dict(label=label) | record
 
 
 def describe_run(work_dir: Path) -> dict[str, str]:
@@ -39,25 +44,29 @@ def describe_run(work_dir: Path) -> dict[str, str]:
         MissingFileError: the run has no record, since it was not trained to the end.
         UserError: a record is damaged.
     """
-    path, benchmark = work_dir / 'training.json', Path(f'{work_dir}.benchmark.json')
-    training = read_json(path, f'train it first: tools/train.py CONFIG --work-dir {work_dir}', keys=['config'])
+    training, benchmark = _read(work_dir, ['config']), Path(f'{work_dir}.benchmark.json')
     measured = training
     if benchmark.is_file():
         measured = training | read_json(benchmark, 'measure it: tools/test.py --benchmark')
-    row = {'model': Path(training['config']).stem, 'score of the last validation (%)': _describe_score(training)}
-    tested = Path(measured['checkpoint']).name if measured.get('checkpoint') else ''
-    row |= {'score in the test (%)': _describe_score(measured) if tested else '', 'tested': tested}
-    if measured.get('metrics'):
-        flops = measured.get('flops')
-        row |= {
-            'parameters (M)': f'{measured["parameters"] / 1e6:.2f}',
-            'FLOPs (G)': '' if flops is None else f'{flops / 1e9:.4f}',
-        }
-    else:
-        row |= {'parameters (M)': '', 'FLOPs (G)': ''}
-    speed, seconds = measured.get('throughput'), training.get('seconds')
-    numbers = {'images/s': speed, 'training time (s)': seconds}
-    return row | {name: '' if number is None else f'{number:.0f}' for name, number in numbers.items()}
+    tested = measured.get('checkpoint')
+    numbers = {
+        'parameters (M)': ('.2f', 1e6, measured.get('parameters')),
+        'FLOPs (G)': ('.4f', 1e9, measured.get('flops')),
+        'images/s': ('.0f', 1, measured.get('throughput')),
+        'training time (s)': ('.0f', 1, training.get('seconds')),
+    }
+    return {
+        'model': Path(training['config']).stem,
+        'score of the last validation (%)': _describe_score(training),
+        'score in the test (%)': _describe_score(measured) if tested else '',
+        'tested': Path(tested).name if tested else '',
+        **{name: '' if number is None else f'{number / unit:{form}}' for name, (form, unit, number) in numbers.items()},
+    }
+
+
+def _read(work_dir: Path, keys: Iterable[str]) -> dict[str, Any]:
+    again = f'train it first: tools/train.py CONFIG --work-dir {work_dir}'
+    return read_json(work_dir / 'training.json', again, keys=keys)
 
 
 def _describe_score(record: dict[str, Any]) -> str:

@@ -7,11 +7,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vt.errors import MissingFileError
+from vt.errors import MissingFileError, UserError
 
 from . import score_tables
 from .records import pick_score
-from .run_scores import mean_margin
 
 FLOPS, SPEED = 'multiply-adds of an image', 'images/s in training'
 
@@ -37,32 +36,19 @@ def unfinished(folder: Path) -> list[str]:
     )
 
 
-def tell_apart(records: Sequence[dict]) -> list[dict]:
-    """Extend the labels of runs that share a label but differ in their settings, by the differing options and a digest.
+def check_settings(records: Sequence[dict]) -> None:
+    """Refuse runs of several configs, or runs of one label and fold whose settings differ, as after an edit.
 
-    A seed that was trained twice gets a row of its own, with ``again`` in its label.
+    Raises:
+        UserError: there are such runs.
     """
-    told, seen = [], set()
+    if len(configs := {run['config'] for run in records}) > 1:
+        raise UserError(f'the runs are of {" and ".join(sorted(configs))}: give each sweep its own --work-dir')
+    digests: dict[tuple, str | None] = {}
     for run in records:
-        fold = run['options'].get('fold')
-        own = [other for other in records if (other['label'], other['options'].get('fold')) == (run['label'], fold)]
-        label = run['label'] + _describe_settings(run, own)
-        while (label, score_tables.trial(run)) in seen:
-            label += ' again'
-        seen.add((label, score_tables.trial(run)))
-        told.append(run | dict(label=label))
-    return told
-
-
-def _describe_settings(run: dict, own: Sequence[dict]) -> str:
-    """Describe how the settings of a run differ from the others of its label; empty if they do not differ."""
-    if len({other.get('digest') for other in own}) == 1:
-        return ''
-    keys = dict.fromkeys(key for other in own for key in other['options'])
-    differing = [key for key in keys if len({repr(other['options'].get(key)) for other in own}) > 1]
-    words = [f'{key}={run["options"].get(key, "as in the config")}' for key in differing]
-    digest = run.get('digest')
-    return f' ({", ".join([*words, digest[:8] if digest else "no digest"])})'
+        found, label = run.get('digest'), run['label']
+        if digests.setdefault((label, run['options'].get('fold')), found) != found:
+            raise UserError(f'the runs of {label!r} differ in settings: remove those of other ones')
 
 
 def tabulate(records: Sequence[dict], speed: bool = True) -> list[dict[str, str]]:
@@ -70,17 +56,15 @@ def tabulate(records: Sequence[dict], speed: bool = True) -> list[dict[str, str]
 
     The interval of a mean is the 95 % interval over seeds and folds, from the spread pooled over all rows.
     """
-    records = tell_apart(records)
     speeds, rows = _means(records, _speed), score_tables.describe(records)
     scores = {row['run']: score_tables.summarize_row(records, row['run']) for row in rows}
     for row in rows:
-        row['mean'] += score_tables.interval(mean_margin(scores[row['run']], [*scores.values()]))
+        row['mean'] += score_tables.interval(score_tables.mean_margin(scores[row['run']], [*scores.values()]))
     return [row | ({SPEED: f'{speeds[row["run"]]:.4g}'} if speed else {}) for row in rows]
 
 
 def draw(records: Sequence[dict], speed: bool = True) -> Figure:
     """Draw mean scores against multiply-adds and, if ``speed``, measured speed, with the Pareto front as a line."""
-    records = tell_apart(records)
     figure = Figure(figsize=(12 if speed else 7, 5), layout='constrained')
     panels = figure.subplots(1, 1 + speed, sharey=True, squeeze=False)[0]
     scores = _means(records, lambda run: pick_score(run['metrics'])[1])
