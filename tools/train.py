@@ -32,7 +32,7 @@ def parse_args() -> argparse.Namespace:
     training.add_argument(
         '--find-batch-size',
         action='store_true',
-        help='find the largest batch size that fits into memory, and do not train',
+        help='find the largest batch size that fits into the memory of a GPU, and do not train',
     )
     training.add_argument(
         '--skip-data-check', action='store_true', help='skip the checks of the data and the rehearsal'

@@ -34,21 +34,15 @@ def files_below(folder: str | os.PathLike, above: frozenset[str] = frozenset()) 
 def find_similar(path: str | os.PathLike) -> str:
     """Return advice that names the file that a missing one may be: its names differ in case or Unicode normalisation.
 
-    Args:
-        path: path of a file that does not exist.
-
-    Returns:
-        The advice, which begins with a semicolon; ``''`` without such a file.
+    It begins with a semicolon; without such a file it is ``''``.
     """
-    path, found = Path(path), None
+    found = None
     with suppress(OSError):  # a folder that cannot be read
-        found = _find_similar(path)
+        found = _find_similar(Path(path))
     if found is None:
         return ''
-    if composed(str(found)) != composed(str(path)):
-        return f'; there is {found}: give both the same name'
-    advice = 'write both in NFC, files by convmv -f utf8 -t utf8 --nfc -r --notest FOLDER'
-    return f'; in another Unicode normalisation there is {ascii(found.name)[1:-1]}: {advice}'
+    is_case = composed(str(found)) != composed(str(path))
+    return f'; there is {found if is_case else ascii(found.name)[1:-1]}: write both alike (case, Unicode NFC)'
 
 
 def _find_similar(path: Path) -> Path | None:

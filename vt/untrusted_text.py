@@ -10,7 +10,6 @@ from typing import Any
 from .errors import UserError
 
 MAX_NAME = 500  # characters; the longest of ImageNet-21k has 145
-MAX_CLASSES = 100_000
 # Unicode categories that names may not contain: control characters, surrogates, line separators.
 CONTROL = ('Cc', 'Cs', 'Zl', 'Zp')
 TURNS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A)}  # bidirectional control: they reorder a line on the screen
@@ -55,40 +54,13 @@ def check_class_names(names: Any, source: str, number: int | None = None) -> tup
     """
     if isinstance(names, (str, bytes)) or not isinstance(names, (Sequence, set, frozenset)):
         raise UserError(f'{source} is {printable(repr(names), 80)}, not a list of names of classes')
-    if len(names) > MAX_CLASSES:
-        raise UserError(f'{source} holds {len(names):,} names of classes; at most {MAX_CLASSES:,} are read')
     for index, name in enumerate(names):
-        check_name(name, f'name {index} of {source}')
+        if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME or any(map(is_control, name)):
+            words = f'must be 1 to {MAX_NAME} characters of UTF-8 without control characters'
+            raise UserError(f'name {index} of {source} {words}, not {printable(repr(name), 80)}')
     if number is not None and len(names) != number:
         raise UserError(f'{source} holds {len(names)} names of classes, the model has {number} classes')
     return tuple(names)
-
-
-def check_name(name: Any, source: str) -> str:
-    """Return a name from a file or folder; a UserError if it is empty, too long, or not plain text in UTF-8."""
-    if not isinstance(name, str) or not name:
-        raise UserError(f'{source} is {printable(repr(name), 80)}, not a text')
-    if len(name) > MAX_NAME:
-        raise UserError(f'{source} has {len(name):,} characters, {printable(name, 40)}; at most {MAX_NAME} are read')
-    if any(unicodedata.category(letter) == 'Cs' for letter in name):  # bytes that Python could not decode
-        advice = 'convert names to it, such as by convmv -f latin1 -t utf8 -r --notest FOLDER'
-        raise UserError(f'{source} is not in UTF-8, {printable(name)}: {advice}')
-    if any(map(is_control, name)):
-        raise UserError(f'{source} holds control characters: {printable(name)}')
-    return name
-
-
-def check_palette(palette: Any, source: str, number: int | None = None) -> list:
-    """Return the class colours in a file, none or ``number`` triples from 0 to 255; a UserError for anything else."""
-    if not isinstance(palette, (list, tuple)) or len(palette) > MAX_CLASSES:
-        raise UserError(f'{source} is {printable(repr(palette), 80)}, not a list of colours')
-    for index, colour in enumerate(palette):
-        is_triple = isinstance(colour, (list, tuple)) and len(colour) == 3
-        if not is_triple or not all(type(part) is int and 0 <= part <= 255 for part in colour):
-            raise UserError(f'colour {index} of {source} is {printable(repr(colour), 80)}, not three numbers up to 255')
-    if palette and number is not None and len(palette) != number:
-        raise UserError(f'{source} holds {len(palette):,} colours for {number:,} classes')
-    return [*palette]
 
 
 def check_dataset_meta(meta: dict, before: str = '', after: str = '') -> None:
@@ -106,5 +78,14 @@ def check_dataset_meta(meta: dict, before: str = '', after: str = '') -> None:
         if isinstance(found, set):
             raise UserError(f'{source} is a set, which has no order')
         count = None if found is None else len(check_class_names(found, source))
-        if palette is not None:
-            check_palette(palette, f'{before}{colours}{after}', count)
+        if palette is not None and not _is_palette(palette, count):
+            words = f'a list of colours, three numbers up to 255 for each of {count or "the"} classes'
+            raise UserError(f'{before}{colours}{after} is {printable(repr(palette), 80)}, not {words}')
+
+
+def _is_palette(palette: Any, count: int | None) -> bool:
+    """Return whether a value is a list of colours: one for each class, or none."""
+    if not isinstance(palette, (list, tuple)) or (palette and len(palette) != (count or len(palette))):
+        return False
+    triples = (colour if isinstance(colour, (list, tuple)) and len(colour) == 3 else [None] for colour in palette)
+    return all(type(part) is int and 0 <= part <= 255 for triple in triples for part in triple)

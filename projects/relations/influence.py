@@ -24,7 +24,7 @@ from vt.analysis.attention.token_attention import finite
 from vt.analysis.figures import image_cells
 from vt.analysis.tables import print_table
 from vt.commands.attention import build, prepare, read, write
-from vt.commands.outputs import check_figure, write_measured
+from vt.commands.outputs import check_output, write_measured
 from vt.datasets import DigitScenes
 from vt.engine.prepare import read_config
 from vt.errors import UserError
@@ -43,7 +43,7 @@ SIZE = 224  # of an image for which no config has another one
 
 def report_reach(args: argparse.Namespace) -> None:
     """Draw from which places one token takes what it becomes, in each kind of attention of some models' configs."""
-    check_figure(args.out, *args.configs, args.image)
+    check_output(args.out, *args.configs, args.image)
     image = DigitScenes('test')[0]['img'] if args.image is None else read_image(args.image)
     image = mmcv.bgr2rgb(image)
     reaches = []
@@ -61,7 +61,7 @@ def report_reach(args: argparse.Namespace) -> None:
 
 def report_objects(args: argparse.Namespace) -> None:
     """What each part of a model takes for the objects that have to be compared, before and after it was trained."""
-    check_figure(args.plot, args.config, args.checkpoint)
+    check_output(args.plot, args.config, args.checkpoint)
     model, dataset, indices, source = prepare(args)
     after = measure_objects(model, dataset, indices)
     names = args.parts or list(after)

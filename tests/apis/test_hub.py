@@ -178,8 +178,8 @@ BAD = {
     'a shape of text': (('shape', ['3', 32, 32]), "shape=['3', 32, 32] is not the shape of an input"),
     'too few names': (('classes', ['a']), 'holds 1 names of classes, the model has 10 classes'),
     'a number as names': (('classes', 10), 'classes is 10, not a list of names'),
-    'names for a terminal': (('classes', ['\x1b[2J'] * 10), 'holds control characters: \\x1b[2J'),
-    'colours in words': (('palette', ['red']), 'not three numbers up to 255'),
+    'names for a terminal': (('classes', ['\x1b[2J'] * 10), 'without control characters'),
+    'colours in words': (('palette', ['red']), 'three numbers up to 255'),
     'weights of another model': (('model.head.num_classes', 3), "is not the model's: head.fc.weight is (10, 64)"),
 }
 

@@ -39,14 +39,16 @@ def test_what_data_sets_say_is_kept(meta, tmp_path):
         (['a', 'b'], r"{} is damaged: AttributeError: 'list' object"),
         (dict(classes='cat'), "dataset_meta.classes of {} is 'cat', not a list of names"),
         (dict(classes={'a', 'b'}), 'dataset_meta.classes of {} is a set, which has no order'),
-        (dict(classes=['a', 5]), 'name 1 of dataset_meta.classes of {} is 5, not a text'),
-        (dict(CLASSES=[CLEARS]), r'name 0 of dataset_meta.CLASSES of {} holds control characters: cat\\x1b\[2J$'),
-        (dict(classes=['x' * 10**6]), 'name 0 of dataset_meta.classes of {} has 1,000,000 characters'),
-        (dict(classes=['x'] * 100_001), 'dataset_meta.classes of {} holds 100,001 names of classes; at most'),
+        (dict(classes=['a', 5]), 'name 1 of dataset_meta.classes of {} must be 1 to 500 .*, not 5$'),
+        (dict(CLASSES=[CLEARS]), r'name 0 of dataset_meta.CLASSES of {} .* control characters, not .cat\\x1b\[2J.$'),
+        (dict(classes=['x' * 10**6]), 'name 0 of dataset_meta.classes of {} must be 1 to 500 characters'),
         (dict(classes=torch.zeros(5)), 'dataset_meta.classes of {} is tensor'),
-        (dict(classes=['a'], palette=COLOURS), 'dataset_meta.palette of {} holds 2 colours for 1 classes'),
-        (dict(palette=[[0, 0, 256]]), r'colour 0 of dataset_meta.palette of {} is \[0, 0, 256\], not three'),
-        (dict(PALETTE=['red']), "colour 0 of dataset_meta.PALETTE of {} is 'red', not three"),
+        (
+            dict(classes=['a'], palette=COLOURS),
+            'dataset_meta.palette of {} is .*, three numbers up to 255 for each of',
+        ),
+        (dict(palette=[[0, 0, 256]]), r'dataset_meta.palette of {} is \[\[0, 0, 256\]\], not a list of colours'),
+        (dict(PALETTE=['red']), r"dataset_meta.PALETTE of {} is \['red'\], not a list of colours"),
     ],
 )
 def test_what_can_not_be_used_is_named(dataset_meta, message, tmp_path):
@@ -74,7 +76,7 @@ def test_a_model_needs_as_many_names_as_it_has_classes(tmp_path):
 
 def test_tools_end_in_one_line(tmp_path):
     written(tmp_path / 'a.pth', dataset_meta=dict(classes=[CLEARS]))
-    message = r'name 0 of dataset_meta.classes of a.pth holds control characters: cat\x1b[2J'
+    message = 'name 0 of dataset_meta.classes of a.pth must be 1 to 500 characters of UTF-8 without control'
     assert_one_line(run_forked('publish.py', 'a.pth', 'b.safetensors', cwd=tmp_path), message)
     assert_one_line(run_forked('test.py', CONFIG, 'a.pth', cwd=tmp_path), message)
     assert not (tmp_path / 'b.safetensors').exists()

@@ -70,7 +70,7 @@ def test_an_image_without_its_mask_and_how_many(data):
     message = problem(cfg)
     assert f'{root}/masks/b.png does not exist: it is the mask of {root}/images/b.jpg (and 1 more)' in message
     (root / 'masks/B.PNG').touch()
-    assert f'mask of {root}/images/b.jpg; there is {root}/masks/B.PNG: give both the same name' in problem(cfg)
+    assert f'mask of {root}/images/b.jpg; there is {root}/masks/B.PNG: write both alike' in problem(cfg)
 
 
 @pytest.mark.parametrize('kind', MASKS)
@@ -217,8 +217,8 @@ def test_labels_without_names_beside_named_ones(folders):
         (['cat/0.png 0', 'dog/1.png 2'], 'has the label 2, outside the 2 classes of CustomDataset (0 to 1)'),
         (['cat/0.png 0', 'dog/1.png -1'], 'has the label -1, outside the 2 classes'),
         (['cat/0.png 0', 'dog/99.png 1'], 'dog/99.png does not exist'),
-        (['cat/0.png 0', 'Dog/1.PNG 1'], 'train/dog/1.png: give both the same name'),
-        (['cat/0.png 0', 'dog/\u00e9.png 1'], r'; in another Unicode normalisation there is e\u0301.png: write both'),
+        (['cat/0.png 0', 'Dog/1.PNG 1'], 'train/dog/1.png: write both alike'),
+        (['cat/0.png 0', 'dog/\u00e9.png 1'], r'; there is e\u0301.png: write both alike (case, Unicode NFC)'),
     ],
 )
 def test_lists_that_contradict_themselves_or_the_files(folders, lines, message):

@@ -23,7 +23,7 @@ from vt.errors import UserError
 from vt.inference.inputs import Images
 from vt.inference.test_set import build_test_set, describe_image, spread_evenly, spread_over_classes
 
-from .outputs import check_figure, check_output, write_measured
+from .outputs import check_output, write_measured
 
 HEAT = 'Which pixels contribute to the class'
 SEED = 0  # of random weights, without a checkpoint
@@ -90,7 +90,7 @@ def prepare_images(args: argparse.Namespace, name: str) -> tuple[nn.Module, Path
     cfg = read(args)
     work_dir = Path(cfg.get('work_dir') or Path('work_dirs', Path(args.config).stem))
     out = args.out or (work_dir if work_dir.is_dir() else Path()) / name
-    check_figure(out, args.config, args.checkpoint, *args.inputs)
+    check_output(out, args.config, args.checkpoint, *args.inputs)
     model = build(cfg, args.checkpoint)
     cfg = model.cfg  # with the preprocessing of the weights
     dataset = build_test_set(cfg, **dict(lazy_init=True) if args.inputs else {})  # its files are not needed

@@ -35,20 +35,6 @@ def check_output(out: str | Path | None, *inputs: str | Path | None) -> None:
         raise UserError(f'{out} is an input and would be overwritten: give another file to write')
 
 
-def check_figure(out: str | Path | None, *inputs: str | Path | None) -> None:
-    """Check the path of a figure, as :func:`check_output`.
-
-    Raises:
-        UserError: as there, or the suffix is not a format of figures.
-    """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    check_output(out, *inputs)
-    kinds = FigureCanvasAgg.get_supported_filetypes()
-    if out is not None and Path(out).suffix[1:].lower() not in kinds:
-        raise UserError(f'{out}: a figure is written as .{", .".join(sorted(kinds))}')
-
-
 def write_json(record: Any, out: str | Path, indent: int | None = 2, follow: bool = False) -> None:
     """Write a record as JSON, see :func:`as_plain`, to a file with any suffix, see :func:`write_atomically`."""
     write_atomically(out, mmengine.dump(as_plain(record), file_format='json', indent=indent), follow)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
+from mmengine.utils import apply_to
 from torch import Tensor
 
 from vt.checkpoints.weights import unwrap
@@ -63,7 +64,8 @@ class GraphedFeatures:
         """Return a copy of the features of images.
 
         Raises:
-            UserError: there are more than ``MOST_SHAPES`` input shapes, or a feature is not a tensor.
+            UserError: there are more than ``MOST_SHAPES`` input shapes.
+            TypeError: a feature is not a tensor.
         """
         if args or kwargs or torch.is_grad_enabled():
             return self.extract(inputs, *args, **kwargs)
@@ -82,7 +84,7 @@ class GraphedFeatures:
         images, replay, features = self.captured[key]
         images.copy_(inputs)
         replay()
-        return copy_tensors(features)
+        return apply_to(features, lambda part: True, Tensor.clone)
 
 
 def describe_inputs(inputs: Tensor) -> tuple[tuple[int, ...], tuple[int, ...], torch.dtype, torch.dtype | None]:
@@ -90,25 +92,6 @@ def describe_inputs(inputs: Tensor) -> tuple[tuple[int, ...], tuple[int, ...], t
     device = inputs.device.type
     precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
     return tuple(inputs.shape), inputs.stride(), inputs.dtype, precision
-
-
-def copy_tensors(value: Any) -> Any:
-    """Copy tensors in tuples, lists and dicts.
-
-    Raises:
-        UserError: a value is not a tensor.
-    """
-    match value:
-        case Tensor():
-            return value.clone()
-        case tuple() | list():
-            return type(value)(map(copy_tensors, value))
-        case dict():
-            return {key: copy_tensors(item) for key, item in value.items()}
-    raise UserError(
-        f'speed.cuda_graphs needs features that are tensors, but the model returns a {type(value).__name__}: '
-        'remove speed.cuda_graphs'
-    )
 
 
 class CudaGraphsHook(Hook):

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
-from weakref import WeakSet
 
 import torch
 from mmengine.config import Config
@@ -13,8 +12,6 @@ from torch import nn
 
 from vt.errors import UserError
 from vt.registry import OPTIM_WRAPPERS
-
-EXACT: WeakSet[nn.Module] = WeakSet()  # heads whose logits are float32 in tests
 
 
 def choose_dtype(cfg: Config) -> str:
@@ -98,9 +95,8 @@ def keep_scores_exact(model: nn.Module) -> None:
     for classes that are near each other.
     """
     head = getattr(model, 'head', None)
-    if isinstance(head, nn.Module) and head not in EXACT:
+    if isinstance(head, nn.Module):
         head.register_forward_hook(_in_float32)
-        EXACT.add(head)
 
 
 def _in_float32(head: nn.Module, args: tuple, logits: Any) -> Any:

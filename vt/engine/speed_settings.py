@@ -3,10 +3,8 @@
 import ctypes
 import os
 import platform
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
-from weakref import WeakSet
 
 import joblib
 import torch
@@ -18,7 +16,6 @@ from vt.engine.processes.process_variables import number_in
 
 # Parameters of glibc's mallopt, from malloc.h.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4
-HOOKED: WeakSet[nn.Module] = WeakSet()  # modules that have the hook for channels_last
 OTHER_ALLOCATORS = ('jemalloc', 'tcmalloc', 'mimalloc')
 
 
@@ -106,16 +103,10 @@ def to_channels_last(model: nn.Module) -> None:
         tensor.data = _tensor_to_channels_last(tensor.data)
     for part in model.modules():
         if isinstance(part, BaseDataPreprocessor):
-            _hook_once(part, _images_to_channels_last)
+            part.register_forward_hook(_images_to_channels_last)
         scores = getattr(part, 'conv_seg', None)  # last layer of a segmentation head
         if isinstance(scores, nn.Module):
-            _hook_once(scores, _scores_to_contiguous)
-
-
-def _hook_once(part: nn.Module, hook: Callable) -> None:
-    if part not in HOOKED:
-        HOOKED.add(part)
-        part.register_forward_hook(hook)
+            scores.register_forward_hook(_scores_to_contiguous)
 
 
 def _tensor_to_channels_last(tensor: torch.Tensor) -> torch.Tensor:
