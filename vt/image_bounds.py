@@ -1,7 +1,6 @@
 """Limits of the size of images and clips, checked in the header before a file is decoded."""
 
 import math
-import os
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
@@ -17,7 +16,6 @@ EXTENSIONS = ('.bmp', '.jpeg', '.jpg', '.pbm', '.pgm', '.png', '.ppm', '.tif', '
 MAX_PIXELS = 64_000_000  # of an image, or of a frame
 MAX_RATIO = 100  # longer over shorter side: resized to a shorter side of 800, such an image has MAX_PIXELS
 MAX_VALUES = 4 * MAX_PIXELS  # of an image, one per pixel and channel: 1 GB in memory
-MAX_BYTES = 8 * MAX_PIXELS  # of a file: four uncompressed channels of 16 bits
 MAX_SCORES = 2_000_000_000  # of a segmentor, one per pixel and class: 8 GB, 150 classes at 13 million pixels
 MAX_DRAWN = 16_000_000  # pixels of a figure's image; Matplotlib uses 120 bytes for each
 MAX_CLIP_PIXELS = 1_000_000_000  # of the frames of one sample: 3 GB
@@ -36,7 +34,7 @@ def check_image_size(file: str | Path | BytesIO, name: str | Path | None = None)
         Whether Pillow can open it. If not, the size is unknown, and the reader reports what is wrong.
 
     Raises:
-        UserError: too many pixels, a ratio of the sides above ``MAX_RATIO``, or a file that is too large.
+        UserError: too many pixels, or a ratio of the sides above ``MAX_RATIO``.
     """
     name = file if name is None else name
     try:
@@ -51,9 +49,6 @@ def check_image_size(file: str | Path | BytesIO, name: str | Path | None = None)
         ):
             check_bands(opened, name)
         return False
-    num_bytes = file.getbuffer().nbytes if isinstance(file, BytesIO) else os.path.getsize(file)
-    if num_bytes > MAX_BYTES:
-        raise UserError(f'{name} has {num_bytes:,} bytes, more than {MAX_PIXELS // 10**6} million pixels need')
     if problem := _too_large(height, width):
         raise UserError(f'{name} {problem}')
     return True

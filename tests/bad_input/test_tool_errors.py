@@ -48,7 +48,7 @@ COMMANDS = [
     (f"{PREDICT} 'data/*.gif'", 'data/*.gif contains no file that ends in .bmp'),
     (f'{PREDICT} data --out r.txt', '--out r.txt: results are written as .json or .csv'),
     (f'{PREDICT} data --out none/r.csv', 'there is no folder none to write r.csv to'),
-    (f'{PREDICT} data --out taken.csv', 'taken.csv.part is a folder where a file is needed: correct the path'),
+    (f'{PREDICT} data --out taken.csv', 'taken.csv.part'),
     (f'{PREDICT} data --out-dir data', 'would be overwritten: give another folder than --out-dir data'),
     (f'{PREDICT} data --masks masks', '--masks needs a segmentor'),
     (f'{PREDICT} data --out-dir data/a.png', '--out-dir data/a.png is a file where a folder is needed'),

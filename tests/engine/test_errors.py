@@ -24,6 +24,7 @@ class Data:
         (PermissionError(13, 'Permission denied', 'out'), 'no permission for out: change its rights'),
         (OSError(28, 'No space left on device', 'a.pth'), 'no space is left to write a.pth: free some'),
         (OSError(28, 'No space left on device'), 'no space is left to write a file of this run'),
+        (OSError(40, 'Too many levels of symbolic links', 'run.lock'), 'Too many levels of symbolic links: run.lock'),
         (OSError(30, 'Read-only file system', 'out'), 'out is on a read-only file system'),
         (OSError(24, 'Too many open files'), 'too many files are open: raise the limit (ulimit -n'),
         (OSError(98, 'Address already in use'), 'the port is in use: set PORT'),

@@ -30,7 +30,7 @@ def test_every_combination_with_every_seed():
 
 def test_names_are_as_short_as_they_tell_apart():
     assert labels() == ['a_digits']
-    assert labels('a.b.x=1,2', 'a.c.x=3,4')[0] == 'b.x=1_c.x=3'
+    assert labels('a.b.x=1,2', 'a.c.x=3,4')[0] == 'a.b.x=1_a.c.x=3'
     assert labels('x=1,2', 'a.y=3,4')[0] == 'x=1_y=3'
     assert labels('out=[(0,1),(2,3)]', 'x=1,2') == ['x=1', 'x=2']
     assert labels('a=[[1,2],[3,4]],[[5,6],[7,8]]') == ['a=1_2_3_4', 'a=5_6_7_8']

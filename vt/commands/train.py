@@ -90,7 +90,4 @@ def training_config(args: argparse.Namespace) -> Config:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if args.auto_scale_lr:
         cfg.auto_scale_lr = dict(cfg.get('auto_scale_lr') or {}, enable=True)
-    scaling = cfg.get('auto_scale_lr') or {}
-    if scaling.get('enable') and not scaling.get('base_batch_size'):
-        raise UserError('--auto-scale-lr needs auto_scale_lr=dict(base_batch_size=...) in the config')
     return cfg

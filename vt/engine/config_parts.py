@@ -23,11 +23,6 @@ def leaves(dataset: Any) -> list[dict]:
     return [leaf for part in inner for leaf in leaves(part)] if inner else [dataset]
 
 
-def dicts_in(part: Any) -> list[dict]:
-    """Return the configs in a value that is a config, a list of configs or None."""
-    return [item for item in (part if isinstance(part, (list, tuple)) else [part]) if isinstance(item, dict)]
-
-
 def steps_in(pipeline: Any) -> Iterator[dict]:
     """Yield the steps of a pipeline, and after each step those nested in it, as in test-time augmentation."""
     for step in pipeline if isinstance(pipeline, (list, tuple)) else ():

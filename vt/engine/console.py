@@ -14,6 +14,26 @@ def consoles_of(logger: MMLogger) -> list[logging.Handler]:
 
 
 @contextmanager
+def unprinted() -> Iterator[None]:
+    """Write messages below the level ERROR to the log file only.
+
+    mmengine does not print a warning again later, either.
+    """
+    consoles = consoles_of(MMLogger.get_current_instance())
+    for console in consoles:
+        console.addFilter(_is_error)
+    try:
+        yield
+    finally:
+        for console in consoles:
+            console.removeFilter(_is_error)
+
+
+def _is_error(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.ERROR
+
+
+@contextmanager
 def quiet(level: int) -> Iterator[None]:
     """Suppress log messages below a level of :mod:`logging`."""
     logger = MMLogger.get_current_instance()

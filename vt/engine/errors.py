@@ -16,15 +16,10 @@ from vt.untrusted_text import printable
 SYSTEM = {
     errno.ENOENT: 'there is no {}: put it there, or correct its path (data_root for a data set)',
     errno.EACCES: 'no permission for {}: change its rights, or name another path',
-    errno.EPERM: 'no permission for {}: change its rights, or name another path',
     errno.EROFS: '{} is on a read-only file system: choose another path (--work-dir for the files of a run)',
     errno.ENOSPC: 'no space is left to write {}: free some, or choose another path (--work-dir for the files of a run)',
-    errno.EDQUOT: 'the disk quota is used up, {} cannot be written: free some space, or choose another path',
-    errno.EFBIG: '{} exceeds the limit on file sizes: raise it (ulimit -f)',
     errno.EEXIST: '{} is a file where a folder is needed: remove it, or choose another folder',
     errno.ENOTDIR: 'in the path {} is a file where a folder is needed: correct the path',
-    errno.EISDIR: '{} is a folder where a file is needed: correct the path',
-    errno.ELOOP: '{} is a symbolic link where a file is written: remove it',
     errno.EMFILE: 'too many files are open: raise the limit (ulimit -n 65536), or lower num_workers',
     errno.EADDRINUSE: 'the port is in use: set PORT (MASTER_PORT without tools/dist_*.sh) to a free one',
 }
@@ -144,6 +139,8 @@ def describe(error: BaseException) -> str | None:
         return in_one_line(error).rpartition(f'{type(error).__module__}.{type(error).__qualname__}: ')[2]
     if isinstance(error, OSError) and error.errno in SYSTEM and len(error.args) > 1:
         return SYSTEM[error.errno].format(error.filename or 'a file of this run')
+    if isinstance(error, OSError) and error.filename is not None:
+        return f'{error.strerror}: {error.filename}'
     torch = sys.modules.get('torch')
     if isinstance(error, MemoryError) or (torch is not None and isinstance(error, torch.OutOfMemoryError)):
         return OUT_OF_MEMORY

@@ -18,6 +18,7 @@ from vt.errors import MissingFileError, UserError
 
 from .checks.config import accepted_arguments, find_types
 from .config_parts import leaves, model_of, steps_in
+from .errors import in_one_line
 
 DISTRIBUTION = 'visual-transformers'  # name for pip; vt on PyPI is another project
 # Folder of configs/, tools/ and model-index.yml. OpenMMLab's libraries look for them in .mim of the package; in the
@@ -66,13 +67,8 @@ def _run_file(path: str) -> Config:
     MODULE2PACKAGE.update(mmseg='mmseg', vt='vt')  # finds _base_ = 'vt::...' under any name of the distribution
     try:
         cfg = Config.fromfile(path)
-    except RecursionError as error:
-        raise UserError('the config inherits itself: correct _base_') from error
-    except FileNotFoundError as error:
-        raise UserError(f'{_place(error)}a file does not exist: correct _base_ of the config ({error})') from error
     except Exception as error:
-        text = ' '.join(str(error.args[0] if error.args else error).split())
-        raise UserError(f'{_place(error)}{type(error).__name__}: {text}') from error
+        raise UserError(f'{_place(error)}{in_one_line(error)}') from error
     _remove_own_scope(list(cfg.values()))
     return cfg
 

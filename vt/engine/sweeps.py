@@ -114,13 +114,9 @@ def split_values(text: str, setting: str) -> list[str]:
 
 
 def _shorten(keys: Sequence[str]) -> dict[str, str]:
-    """Shorten dotted keys to as many of their last parts as distinguish them."""
-    names = {}
-    for key in keys:
-        parts = key.split('.')
-        ends = ['.'.join(parts[-length:]) for length in range(1, len(parts) + 1)]
-        names[key] = next(end for end in ends if sum(f'.{other}'.endswith(f'.{end}') for other in keys) == 1)
-    return names
+    """Shorten dotted keys to their last parts where these differ."""
+    ends = [key.rpartition('.')[2] for key in keys]
+    return {key: end if ends.count(end) == 1 else key for key, end in zip(keys, ends)}
 
 
 def claim(run: SweepRun) -> None:

@@ -1,6 +1,5 @@
 """mmengine's checkpoint hook, which removes an old checkpoint only after the new one is complete."""
 
-import logging
 import re
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from torch.distributed.fsdp import FSDPModule
 
 from vt.checkpoints.files import POINTER, REST, write_atomically
 from vt.engine.checks.losses import why_not_save
-from vt.engine.console import quiet
+from vt.engine.console import unprinted
 from vt.errors import UserError
 from vt.registry import HOOKS
 
@@ -35,7 +34,7 @@ class CheckpointHook(PlainCheckpointHook):
     """
 
     def before_train(self, runner: Runner) -> None:
-        with quiet(logging.ERROR):  # mmengine warns of its own file client
+        with unprinted():  # mmengine warns of its own file client
             super().before_train(runner)
         runner.logger.info(f'Checkpoints will be saved to {self.out_dir}.')
         if getattr(runner, 'saver', None) and (self.published_keys or '://' in self.out_dir):
