@@ -64,17 +64,26 @@ class ConfigOptions(argparse.Action):
         values: list[str],
         option_string: str | None = None,
     ) -> None:
-        options = dict(getattr(namespace, self.dest) or {})
-        for value in values:
-            key, sign, text = value.partition('=')
-            if not sign:
-                raise argparse.ArgumentError(self, f'{value!r} is not of the form key=value')
-            try:
-                options[key] = parse_value(text, PATHS.fullmatch(key.rpartition('.')[2]) is not None)
-            except (ValueError, SyntaxError, RecursionError) as error:
-                words = "a list is [a,b], a dict {'type': 'A'}, with quotes around its texts"
-                raise argparse.ArgumentError(self, f'{value} cannot be read: {words}') from error
-        setattr(namespace, self.dest, options)
+        try:
+            options = parse_options(values)
+        except UserError as error:
+            raise argparse.ArgumentError(self, str(error)) from error
+        setattr(namespace, self.dest, dict(getattr(namespace, self.dest) or {}) | options)
+
+
+def parse_options(settings: Sequence[str]) -> dict[str, Any]:
+    """Parse ``key=value`` settings; raise a UserError if one has another form."""
+    options = {}
+    for setting in settings:
+        key, sign, text = setting.partition('=')
+        if not sign:
+            raise UserError(f'{setting!r} is not of the form key=value')
+        try:
+            options[key] = parse_value(text, PATHS.fullmatch(key.rpartition('.')[2]) is not None)
+        except (ValueError, SyntaxError, RecursionError) as error:
+            words = "a list is [a,b], a dict {'type': 'A'}, with quotes around its texts"
+            raise UserError(f'{setting} cannot be read: {words}') from error
+    return options
 
 
 def parse_value(text: str, is_path: bool = False) -> Any:
@@ -106,20 +115,6 @@ def _parse_word(text: str) -> int | float | bool | str | None:
         with contextlib.suppress(ValueError):
             return kind(text)
     return {'true': True, 'false': False, 'none': None}.get(text.lower(), text.strip())
-
-
-def parse_options(settings: Sequence[str]) -> dict[str, Any]:
-    """Parse ``key=value`` settings like ``--cfg-options``.
-
-    Raises:
-        UserError: a setting has another form.
-    """
-    parser = argparse.ArgumentParser(exit_on_error=False)
-    parser.add_argument('--cfg-options', nargs='+', action=ConfigOptions, default={})
-    try:
-        return parser.parse_args(['--cfg-options', *settings] if settings else []).cfg_options
-    except argparse.ArgumentError as error:
-        raise UserError(error.message) from error
 
 
 class ToolParser(argparse.ArgumentParser):

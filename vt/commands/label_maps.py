@@ -23,18 +23,14 @@ def write_label_maps(args: argparse.Namespace) -> None:
     Images go through the test pipeline. Training from the file must use the same pipeline.
 
     Raises:
-        UserError: the config has no classifier with a teacher, or no test pipeline; or its data set has no pipeline.
+        UserError: the config has no classifier with a teacher.
     """
     check_output(args.out, args.config)
-    if args.batch_size < 1:
-        raise UserError(f'--batch-size {args.batch_size} must be at least 1')
     cfg = read_config(args.config, args.cfg_options)
     check_config(cfg, args.cfg_options or {})
     model = build_model(cfg)
     if not isinstance(model, TokenLabelClassifier) or not model.teacher_cfg:
         raise UserError('the config has no vt.TokenLabelClassifier with a teacher, whose label maps could be written')
-    if not cfg.get('test_dataloader'):
-        raise UserError('the config has no test_dataloader, whose pipeline is needed to prepare the images')
     model.to('cuda' if torch.cuda.is_available() else 'cpu')
     pipeline = cfg.test_dataloader.dataset.pipeline
     dataset = DATASETS.build(cfg.train_dataloader.dataset | dict(pipeline=pipeline))

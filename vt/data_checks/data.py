@@ -20,7 +20,6 @@ from vt.engine.checks.config import accepted_arguments
 from vt.engine.config_parts import leaves, steps_in
 from vt.engine.errors import naming_part
 from vt.errors import UserError
-from vt.folders import find_similar
 from vt.untrusted_text import check_class_names
 
 from .coverage import find_left_out
@@ -104,7 +103,7 @@ class Source:
         """Yield a problem for each listed file that does not exist; of long lists a part is looked up."""
         for sample in self.samples[:: -(-len(self.samples) // MOST_LISTED)]:
             if sample.path and '://' not in sample.path and not os.path.isfile(sample.path):
-                yield Problem('missing', sample.path, f'does not exist{find_similar(sample.path)}')
+                yield Problem('missing', sample.path, 'does not exist')
 
 
 def require_split(folder: Path) -> None:

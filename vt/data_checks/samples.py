@@ -19,7 +19,6 @@ from vt.datasets.bands import LoadBands
 from vt.datasets.rows import PREFIX
 from vt.engine.checks.classes import labels_in
 from vt.engine.errors import in_one_line
-from vt.folders import find_similar
 from vt.image_bounds import check_image_size
 from vt.video.clips import LoadClips
 from vt.video.decoders import open_video
@@ -129,7 +128,7 @@ class SampleReader:
             file = _find_file(path, step)
             if isinstance(file, Path) and not file.is_file():
                 reason = '' if path == sample.path else f': it is the mask of {sample.path}'
-                return [Problem('missing', path, f'does not exist{reason}{find_similar(file)}')]
+                return [Problem('missing', path, f'does not exist{reason}')]
             if self.whole and file is not None and path == sample.path:
                 content = file.read_bytes() if isinstance(file, Path) else file.getvalue()
                 sample.digest = blake2b(content, digest_size=16).hexdigest()

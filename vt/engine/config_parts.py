@@ -51,16 +51,13 @@ def digest_config(cfg: Config, amp: str | None = None) -> str:
 
 def as_data(value: Any) -> Any:
     """Convert a value of a config to JSON data: classes and functions to their names, other objects to their repr."""
-    match value:
-        case dict():
-            return {key if isinstance(key, str) else repr(key): as_data(item) for key, item in value.items()}
-        case list() | tuple():
-            return [as_data(item) for item in value]
-        case set() | frozenset():
-            return sorted(json.dumps(as_data(item), sort_keys=True) for item in value)
-        case None | bool() | int() | float() | str():
-            return value
+    return json.loads(json.dumps(value, default=_as_data))
+
+
+def _as_data(value: Any) -> Any:
+    if isinstance(value, (set, frozenset)):
+        return sorted(json.dumps(as_data(item), sort_keys=True) for item in value)
     if hasattr(value, 'tolist'):  # the repr of an array is shortened
-        return as_data(value.tolist())
+        return value.tolist()
     name = getattr(value, '__qualname__', None)
     return f'{value.__module__}.{name}' if name else re.sub(r' at 0x[0-9a-f]+', '', repr(value))

@@ -66,10 +66,7 @@ def enter_imbalance(cfg: Config) -> str | None:
         name = WEIGHTS[sigmoids]
         values = positive_weights(counts, number, len(dataset)) if sigmoids else class_weights(counts, number)
         head['loss'], what = loss | {name: values}, f'model.head.loss.{name}'
-    names = dict(enumerate(dataset.metainfo.get('classes') or ()))
-    low, high = (choose(range(number), key=values.__getitem__) for choose in (min, max))
-    low, high = (f'{values[label]} ({names.get(label, label)})' for label in (low, high))
-    return f'imbalance: {what} from {low} to {high}'
+    return f'imbalance: {what} from {min(values)} to {max(values)}'
 
 
 def _class_of(part: dict, scope: str, path: str) -> type:

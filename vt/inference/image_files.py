@@ -14,7 +14,7 @@ from PIL import Image, ImageOps
 
 from vt.engine.output_paths import distinct_paths
 from vt.errors import MissingFileError, UserError
-from vt.folders import files_below, find_similar
+from vt.folders import files_below
 from vt.image_bounds import check_image_size
 
 Read = TypeVar('Read')
@@ -92,7 +92,7 @@ def load_image(path: str | Path, load: Callable[[], Read | None]) -> Read:
 def require_image(path: str | Path) -> None:
     """Raise a MissingFileError if there is no such file."""
     if not os.path.isfile(path):
-        raise MissingFileError(f'there is no image {path}{find_similar(path)}')
+        raise MissingFileError(f'there is no image {path}')
 
 
 def _by_pillow(content: bytes) -> np.ndarray:
