@@ -3,12 +3,9 @@
 from types import SimpleNamespace
 
 import torch
-from mmengine.model import ImgDataPreprocessor
 from torch import nn
-from torch.profiler import profile
 
 from vt.engine.processes.distributed import SyncBuffersHook
-from vt.engine.processes.sync_batch_norm import CPUSyncBatchNorm
 
 
 def synchronise(model):
@@ -35,24 +32,3 @@ def sync_twice(rank):
     model[1].running_var.fill_(rank)
     synchronise(model)
     return model[0].running_mean, model[1].running_var, model.maps, torch.tensor(model.maps.stride())
-
-
-def sync_equal_parts(rank):
-    """Buffers that are left alone: SyncBN's, before and after they are CPUs', and a data preprocessor's."""
-    preprocessor = ImgDataPreprocessor(mean=[rank] * 3, std=[1] * 3)
-    model = nn.Sequential(nn.SyncBatchNorm(2), CPUSyncBatchNorm(2), preprocessor)
-    for layer in model[:2]:
-        layer.running_mean.fill_(rank)
-    with profile() as seen:
-        synchronise(model)
-    collectives = [event.name for event in seen.events() if 'reduce' in event.name]
-    return *(layer.running_mean for layer in model[:2]), preprocessor.mean.flatten(), torch.tensor(len(collectives))
-
-
-def count_copies(rank, layers):
-    """Copies of tensors that the average of so many layers takes."""
-    model = nn.Sequential(*(nn.BatchNorm2d(4) for _ in range(layers)))
-    synchronise(model)
-    with profile() as seen:
-        synchronise(model)
-    return sum(event.name in ('aten::copy_', 'aten::clone') for event in seen.events())

@@ -190,13 +190,4 @@ def test_a_folder_that_was_moved(run, tmp_path):
     assert path == tmp_path / 'copy/iter_9.pth'  # though the other one is still there
     shutil.rmtree(run.folder)
     assert find_newest_checkpoint(tmp_path / 'copy')[0] == path
-
-
-def test_checkpoints_in_another_folder(run, tmp_path):
-    """As ``CheckpointHook(out_dir=...)`` puts them."""
-    (tmp_path / 'logs').mkdir()
-    (tmp_path / 'logs/last_checkpoint').write_text(str(run.paths[2]))
-    assert find_newest_checkpoint(tmp_path / 'logs') == (run.paths[2], [])
-    run.damage(run.paths[2])
-    assert find_newest_checkpoint(tmp_path / 'logs')[0] == run.paths[1]
     assert find_newest_checkpoint(tmp_path / 'nowhere') == (None, [])

@@ -15,7 +15,8 @@ from mmpretrain.registry import MODELS
 from mmpretrain.structures import DataSample
 from torch import nn
 
-from vt.engine.runner import VTRunner, match_layouts
+from vt.engine.processes.sharding import like
+from vt.engine.runner import VTRunner
 from vt.engine.speed_settings import (
     SpeedSettings,
     keep_freed_memory,
@@ -127,7 +128,8 @@ def test_a_resumed_fused_optimizer_goes_on_in_the_other_layout(before):
             optimizer = torch.optim.AdamW([weight], lr=0.1, fused=True)
             if state is not None:
                 optimizer.load_state_dict(state)
-                match_layouts(optimizer)
+                held = optimizer.state[weight]
+                held.update({name: like(weight, value) for name, value in held.items()})
             weight.grad = gradient.contiguous(memory_format=memory_format)
             optimizer.step()
             state = copy.deepcopy(optimizer.state_dict())

@@ -1,13 +1,11 @@
 """Find the newest checkpoint of a work directory that training can resume from."""
 
-import os
 from pathlib import Path
 
 from vt.errors import UserError
 
 from .files import POINTER
-from .reading import RefusedError
-from .sharded import read_rest
+from .reading import RefusedError, load_checkpoint
 
 NAMES_OF_STATES = ('epoch_*.pth', 'iter_*.pth', 'interrupted*.pth')  # best_*.pth have no optimizer state
 
@@ -15,7 +13,7 @@ NAMES_OF_STATES = ('epoch_*.pth', 'iter_*.pth', 'interrupted*.pth')  # best_*.pt
 def find_damage(path: str | Path) -> str | None:
     """Return in one line why a checkpoint is damaged; None if it is complete, even if reading it is refused."""
     try:
-        read_rest(path, map_location='meta')
+        load_checkpoint(path, map_location='meta')
     except RefusedError:
         return None
     except UserError as error:
@@ -27,7 +25,7 @@ def find_newest_checkpoint(folder: str | Path) -> tuple[Path | None, list[tuple[
     """Find the newest complete checkpoint of a work directory that training can resume from.
 
     It is the one that ``last_checkpoint`` names if it is complete, else the one with the highest position among
-    ``epoch_*.pth``, ``iter_*.pth`` and ``interrupted*.pth``. Files are looked for in ``folder`` first, since it may
+    ``epoch_*.pth``, ``iter_*.pth`` and ``interrupted*.pth``. Only the name of the file counts, since the folder may
     have been moved.
 
     Args:
@@ -41,8 +39,7 @@ def find_newest_checkpoint(folder: str | Path) -> tuple[Path | None, list[tuple[
     found = {} if named is None else {named: read_position(named)}
     if isinstance(found.get(named), tuple):
         return named, []
-    folders = {folder, *(path.parent for path in found)}
-    others = {path for each in folders for name in NAMES_OF_STATES for path in each.glob(name)} - {named}
+    others = {path for name in NAMES_OF_STATES for path in folder.glob(name)} - {named}
     found |= {path: read_position(path) for path in sorted(others)}
     complete = {path: position for path, position in found.items() if isinstance(position, tuple)}
     newest = max(complete, key=lambda path: (complete[path], path.stat().st_mtime), default=None)
@@ -50,17 +47,16 @@ def find_newest_checkpoint(folder: str | Path) -> tuple[Path | None, list[tuple[
 
 
 def _named_checkpoint(folder: Path) -> Path | None:
-    """Return the file that ``last_checkpoint`` names; it need not exist."""
+    """Return the file of the folder that ``last_checkpoint`` names; it need not exist."""
     pointer = folder / POINTER
     name = pointer.read_text(errors='replace').strip() if pointer.is_file() else ''
-    beside = folder / Path(name).name
-    return (Path(name) if os.path.exists(name) and not os.path.exists(beside) else beside) if name else None
+    return folder / Path(name).name if name else None
 
 
 def read_position(path: str | Path) -> tuple[int, int] | str:
     """Return epoch and iteration of a checkpoint, or why training cannot resume from it, without reading weights."""
     try:
-        loaded = read_rest(path, map_location='meta')
+        loaded = load_checkpoint(path, map_location='meta')
     except UserError as error:
         return str(error)
     meta = loaded.get('meta')

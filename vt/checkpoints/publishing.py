@@ -16,7 +16,6 @@ from vt.untrusted_text import printable
 
 from .files import interpreting, read_json, write_atomically
 from .reading import SUFFIX, Checkpoint, content_digits, load_checkpoint
-from .sharded import read_sharded
 
 OF_THE_RUN = re.compile(r'^(work_dir|load_from|resume) = .*\n', re.MULTILINE)  # settings unrelated to the model
 
@@ -28,7 +27,7 @@ def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Pat
     the text of the config, the classes of the data set, epoch and iteration, and metrics.
 
     Args:
-        checkpoint: checkpoint of mmengine, or in shards.
+        checkpoint: checkpoint of mmengine.
         out: path to write; the first eight digits of the content's SHA-256 are added to its name.
         config: text of the config; by default the one in the checkpoint.
         metrics: JSON file that ``tools/test.py --out FILE --out-item metrics`` wrote for this checkpoint.
@@ -39,7 +38,7 @@ def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Pat
     Raises:
         UserError: a file cannot be read or written, or has other content.
     """
-    held = Checkpoint(str(checkpoint), read_sharded(checkpoint, part='state_dict'))
+    held = Checkpoint(str(checkpoint), load_checkpoint(checkpoint, 'cpu'))
     with interpreting(checkpoint):
         known = dict(classes=held.dataset_meta.get('classes'), epoch=held.meta.get('epoch'), iter=held.meta.get('iter'))
         if metrics:

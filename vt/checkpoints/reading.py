@@ -21,7 +21,7 @@ from torch import Tensor, serialization
 from vt.errors import DamagedError, MissingFileError, UserError
 from vt.untrusted_text import check_dataset_meta, printable
 
-from .files import REST, interpreting
+from .files import interpreting
 from .grids import Size, read_image_size
 from .plain import PLACEHOLDERS, Conversion, restore_histories
 from .public import locate, read_timm
@@ -137,10 +137,6 @@ def load_checkpoint(name: str | Path, map_location: Any = None) -> dict:
         _require_finite(loaded, name)
         return loaded
     path = locate(str(name))
-    if os.path.isfile(path / REST):
-        raise UserError(
-            f'{path} is a checkpoint in shards: make one file of it, python tools/publish.py {path} OUT.safetensors'
-        )
     if not os.path.isfile(path):  # Path.is_file raises an error for a name that is too long
         raise MissingFileError(f'there is no checkpoint {printable(path)}: train the model first, or correct the path')
     with interpreting(path):

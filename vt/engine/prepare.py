@@ -13,7 +13,6 @@ from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.utils import import_modules_from_strings
 
 from vt._libraries import import_library
-from vt.checkpoints.files import REST
 from vt.errors import MissingFileError, UserError
 
 from .checks.config import accepted_arguments, find_types
@@ -57,8 +56,8 @@ def read_config(path: str, options: dict[str, Any] | None = None) -> Config:
 
 
 def require_file(path: str, what: str) -> None:
-    """Raise ``MissingFileError`` if there is no such file or folder of shards; URLs are not checked."""
-    if '://' not in path and not (Path(path).is_file() or Path(path, REST).is_file()):
+    """Raise ``MissingFileError`` if there is no such file; URLs are not checked."""
+    if '://' not in path and not Path(path).is_file():
         raise MissingFileError(f'there is no {what} {path}')
 
 

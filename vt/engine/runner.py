@@ -17,18 +17,16 @@ from mmengine.logging import MMLogger
 from mmengine.optim import BaseOptimWrapper, OptimWrapper, OptimWrapperDict
 from mmengine.runner import BaseLoop, EpochBasedTrainLoop, Runner, find_latest_checkpoint
 from torch import nn
+from torch.distributed.fsdp import FSDPModule
 from torch.utils.data import DataLoader
 
-from vt.checkpoints.files import REST, interpreting, replacing, write_atomically
+from vt.checkpoints.files import interpreting, replacing, write_atomically
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.plain import make_plain
-from vt.checkpoints.sharded import read_sharded
 from vt.checkpoints.weights import load_own_parts
 from vt.engine.interruption.seeds import seeded_loader
-from vt.engine.interruption.sharded_saving import ShardedSaver, checkpoint_of
 from vt.engine.interruption.work_directory import WRITTEN, WorkDirectory
-from vt.engine.processes.distributed import TIMEOUT
-from vt.engine.processes.sharding import ShardSettings, shard_run
+from vt.engine.processes.sharding import ShardSettings, checkpoint_of, gather, like, shard_run
 from vt.errors import UserError
 from vt.models.recomputation import keep_statistics_in_backward
 from vt.models.token_side import prepare_for_onednn
@@ -58,7 +56,6 @@ class VTRunner(Runner):
     read weights-only. Written checkpoints contain only tensors, numbers and text, and are never partial.
     """
 
-    saver: ShardedSaver | None = None
     asked: Mapping[str, Any] = {}  # values of keys of the config that a start has changed, None for none
     _dropped: frozenset[str] = frozenset()
     _is_built = False
@@ -153,49 +150,31 @@ class VTRunner(Runner):
         return model if self.sharding and self.distributed else super().wrap_model(model_wrapper_cfg, model)
 
     def load_or_resume(self) -> None:
-        """Load what the config names; with ``fsdp`` shard the model, after weights are loaded, before it resumes."""
+        """Load what the config names; with ``fsdp`` shard then what is trained."""
         trains = isinstance(self.optim_wrapper, BaseOptimWrapper)
         if trains and not (self.iter or self.cfg.get('load_from') or self.cfg.get('resume')):
             load_own_parts(self.model)
-        trains = trains and self.sharding is not None and self.saver is None
-        if not (trains and self.cfg.get('resume')):
-            super().load_or_resume()
-        if trains and self.sharding:
+        super().load_or_resume()
+        if trains and self.sharding and not isinstance(self.model, FSDPModule):
             shard_run(self, self.sharding)
-            timeout = self.cfg.get('env_cfg', {}).get('dist_cfg', {}).get('timeout', TIMEOUT)
-            self.saver = ShardedSaver(self.sharding.asynchronous, timeout)
-            super().load_or_resume()
 
     def load_checkpoint(self, filename: str, *args, **kwargs) -> dict:
-        """Load a checkpoint; one in shards goes on as it was, in any number of processes."""
-        in_shards = Path(filename, REST).is_file()
-        if in_shards and self.cfg.get('resume') and self.saver is None:
-            raise UserError(f'{filename} is a checkpoint in shards: resume it with fsdp')
-        with weights_only():
-            if self.saver is None:
-                with redirect_stdout(io.StringIO()):  # mmengine prints the name of its reader
-                    return super().load_checkpoint(filename, *args, **kwargs)
-            if not in_shards:
-                raise UserError(
-                    f'{filename} is not in shards: resume it without fsdp, or take its weights by load_from'
-                )
-            checkpoint = read_sharded(filename, next(self.model.parameters()), self.saver.group)
-            self.call_hook('after_load_checkpoint', checkpoint=checkpoint)
-            self.model.load_state_dict(checkpoint['state_dict'])
-        return checkpoint
+        with weights_only(), redirect_stdout(io.StringIO()):  # mmengine prints the name of its reader
+            return super().load_checkpoint(filename, *args, **kwargs)
 
     def save_checkpoint(self, out_dir: str, filename: str, *args, **kwargs) -> None:
         """Save; at every moment either the old file or the new one is there, whole. All processes call it."""
-        path = Path(out_dir, filename)
-        if self.saver is not None:
+        checkpoint = None
+        if isinstance(self.model, FSDPModule):
             checkpoint = checkpoint_of(self, kwargs['meta'], kwargs['save_optimizer'], kwargs['save_param_scheduler'])
             self.call_hook('before_save_checkpoint', checkpoint=checkpoint)
-            self.saver.write(path, checkpoint)
-        elif '://' in str(out_dir):  # an object store, which does so itself
-            super().save_checkpoint(out_dir, filename, *args, **kwargs)
-        elif is_main_process():
-            with replacing(path) as part:
-                super().save_checkpoint(str(part.parent), part.name, *args, **kwargs)
+            checkpoint = gather(checkpoint)
+        if is_main_process():
+            with replacing(Path(out_dir, filename)) as part:
+                if checkpoint is None:
+                    super().save_checkpoint(str(part.parent), part.name, *args, **kwargs)
+                else:
+                    torch.save(checkpoint, part)
 
     def _compile(self, model: nn.Module) -> None:
         if self.speed.compile:
@@ -250,12 +229,13 @@ class VTRunner(Runner):
             return super().val()
 
     def test(self) -> dict:
-        if self.sharding and self.distributed and self.saver is None:
+        if self.sharding and self.distributed and not isinstance(self.model, FSDPModule):
             self.model = super().wrap_model(self.cfg.get('model_wrapper_cfg'), self.model)
         self._write_config(self.log_dir)
         half = bool(self.cfg.get('test_cfg', {}).get('fp16'))
         self._log_speed(evaluation_dtype() if half else None)
-        if self.speed.fold_norms and not half and not self.deterministic and self.saver is None:
+        is_sharded = isinstance(self.model, FSDPModule)
+        if self.speed.fold_norms and not half and not self.deterministic and not is_sharded:
             self._register_once(FoldNormsHook(self._compile))
         if self.speed.cuda_graphs:
             self._register_once(CudaGraphsHook())
@@ -280,21 +260,15 @@ class VTRunner(Runner):
     def resume(self, filename: str, *args, **kwargs) -> None:
         """Resume, and give the optimizer's state the memory layout of its weights.
 
-        A checkpoint keeps the layout of the run that wrote it. PyTorch's fused optimizers give wrong results if the
-        layouts of a weight and its state differ. Errors of the checkpoint's data are one line.
+        Errors of the checkpoint's data are one line.
         """
+        if self.sharding:
+            kwargs['map_location'] = 'cpu'  # where the weights are until they are sharded
         with weights_only(), interpreting(filename):
             super().resume(filename, *args, **kwargs)
         if isinstance(self.optim_wrapper, OptimWrapper):
-            match_layouts(self.optim_wrapper.optimizer)
-
-
-def match_layouts(optimizer: torch.optim.Optimizer) -> None:
-    """Give all tensors of an optimizer's state with the shape of their parameter the strides of the parameter."""
-    for parameter, state in optimizer.state.items():
-        for name, value in state.items():
-            if isinstance(value, torch.Tensor) and value.shape == parameter.shape:
-                state[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
+            for parameter, state in self.optim_wrapper.optimizer.state.items():
+                state.update({name: like(parameter, value) for name, value in state.items()})
 
 
 @HOOKS.register_module()

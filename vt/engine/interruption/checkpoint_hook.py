@@ -1,7 +1,7 @@
 """mmengine's checkpoint hook, which removes an old checkpoint only after the new one is complete."""
 
+import math
 import re
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -11,18 +11,19 @@ from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
 from torch.distributed.fsdp import FSDPModule
 
-from vt.checkpoints.files import POINTER, REST, write_atomically
+from vt.checkpoints.files import POINTER, write_atomically
 from vt.engine.checks.losses import why_not_save
 from vt.engine.console import unprinted
 from vt.errors import UserError
 from vt.registry import HOOKS
 
-INTERRUPTED = 'interrupted_iter_'
+INTERRUPTED = 'interrupted_iter_{}.pth'
+STEPS, BEST = 'steps', 'best'  # kinds of checkpoints, beside INTERRUPTED and the names of several scores
 
 
 @HOOKS.register_module()
 class CheckpointHook(PlainCheckpointHook):
-    """mmengine's hook with its arguments, and six differences.
+    """mmengine's hook with its arguments except ``out_dir`` and ``published_keys``, and six differences.
 
     - A checkpoint, also the best one, is removed after its replacement has been written.
     - A resumed run finds the checkpoints to replace by the names that this hook gives in the folder. What a checkpoint
@@ -34,63 +35,50 @@ class CheckpointHook(PlainCheckpointHook):
     """
 
     def before_train(self, runner: Runner) -> None:
+        if self.out_dir not in (None, runner.work_dir) or self.published_keys:
+            raise UserError(
+                'default_hooks.checkpoint: checkpoints are written to the work directory (--work-dir), and published '
+                'by tools/publish.py: remove out_dir and published_keys'
+            )
         with unprinted():  # mmengine warns of its own file client
             super().before_train(runner)
         runner.logger.info(f'Checkpoints will be saved to {self.out_dir}.')
-        if getattr(runner, 'saver', None) and (self.published_keys or '://' in self.out_dir):
-            raise UserError('checkpoints in shards have no published_keys, and go to a folder: see tools/publish.py')
         self._saved = runner.iter
-        self._outdated: list[str] = []
-        self.best_ckpt_path, self.best_ckpt_path_dict = None, dict.fromkeys(self.save_best or ())
-        if runner.iter and '://' not in self.out_dir:
+        self._most_steps = self.max_keep_ckpts if self.max_keep_ckpts > 0 else math.inf
+        self._own: dict[str, list[Path]] = {}  # what this hook has written and may remove, by kind, oldest first
+        if runner.iter:
             self._find_own(runner)
 
     def _find_own(self, runner: Runner) -> None:
-        """Go on with the checkpoints that this hook has written up to the one that the run resumes from."""
+        """Go on with the checkpoints that this hook has written up to the one that the run resumes from.
+
+        A run that was killed has left at most one more than are kept. Still more were kept on purpose, by another
+        setting: they stay.
+        """
         done = runner.epoch if self.by_epoch else runner.iter
-        steps, interrupted = self._own(done), self._own(runner.iter, template=f'{INTERRUPTED}{{}}.pth')
-        self.last_ckpt = interrupted.get(runner.iter) or steps.get(done)
-        self._outdated += interrupted.values()
-        if self.max_keep_ckpts > 0:
-            self.keep_ckpt_ids.extend(self._newest(steps, self.max_keep_ckpts))
+        steps, interrupted = self._find(self.filename_tmpl, done), self._find(INTERRUPTED, runner.iter)
+        newest = interrupted.get(runner.iter) or steps.get(done)
+        self.last_ckpt = None if newest is None else str(newest)
+        found = {STEPS: steps, INTERRUPTED: interrupted}
         scored = [name.removeprefix('val/') for name in runner.message_hub.log_scalars if name.startswith('val/')]
         for key in self.key_indicators if self.save_best else ():
             names = [re.escape(name.replace('/', '_')) for name in (scored if key == 'auto' else [key])]
-            bests = self._own(done, prefix=f'best_({"|".join(names)})_')
-            best = next((bests[step] for step in self._newest(bests, 1)), None)
-            if len(self.key_indicators) == 1:
-                self.best_ckpt_path = best
-            else:
-                self.best_ckpt_path_dict[key] = best
+            kind = BEST if len(self.key_indicators) == 1 else key
+            found[kind] = self._find(self.filename_tmpl, done, prefix=f'best_({"|".join(names)})_')
+        for kind, paths in found.items():
+            if kind == INTERRUPTED or len(paths) <= (self._most_steps if kind == STEPS else 1) + 1:
+                self._own[kind] = [*paths.values()]
 
-    def _own(self, last: int, prefix: str = '', template: str | None = None) -> dict[int, str]:
-        """Return step and path of the checkpoints with a name that this hook gives, up to step ``last``."""
-        found = {}
-        for path in Path(self.out_dir).glob('*'):
-            for step in map(int, re.findall(r'\d+', path.name)):
-                name = re.escape((template or self.filename_tmpl).format(step))
-                if step <= last and re.fullmatch(prefix + name, path.name) and _is_checkpoint(path):
-                    found[step] = self._here(path.name)
-        return dict(sorted(found.items()))
-
-    def _newest(self, found: dict[int, str], most: int) -> list[int]:
-        """Return the last ``most`` steps, and note what a run that was killed had no time to remove.
-
-        That is one checkpoint. More were kept on purpose, by another setting: they stay.
-        """
-        steps = [*found]
-        if len(steps) > most + 1:
-            return []
-        self._outdated += [found[step] for step in steps[:-most]]
-        return steps[-most:]
+    def _find(self, template: str, last: int, prefix: str = '') -> dict[int, Path]:
+        """Return the files up to step ``last`` that have a name of this hook, by their steps; no links."""
+        found = find_steps(Path(self.out_dir), template, prefix)
+        return {step: path for step, path in found if step <= last and _is_plain(path)}
 
     def after_train(self, runner: Runner) -> None:
         """Save what a run that stopped early has trained since its last checkpoint."""
         if self.save_last and runner.train_loop.stop_training and self._saved != runner.iter:
             done = runner.epoch if self.by_epoch else runner.iter
             self._save_step(runner, done, dict(epoch=runner.epoch, iter=runner.iter))
-        finish_saving(runner)
-        super().after_train(runner)
 
     def save_interrupted(self, runner: Runner) -> str:
         """Save after the current iteration, anywhere in an epoch; the next checkpoint replaces this one.
@@ -100,8 +88,7 @@ class CheckpointHook(PlainCheckpointHook):
         """
         step = runner.iter + 1
         if _may_save(runner):
-            self._save(runner, f'{INTERRUPTED}{step}.pth', dict(epoch=runner.epoch, iter=step))
-            finish_saving(runner)
+            self._save(runner, INTERRUPTED, INTERRUPTED.format(step), dict(epoch=runner.epoch, iter=step))
         return self.last_ckpt
 
     def after_train_epoch(self, runner: Runner) -> None:
@@ -119,74 +106,64 @@ class CheckpointHook(PlainCheckpointHook):
         runner.message_hub.update_info('last_validation', runner.iter)
         if not _may_save(runner):
             return
-        last, bests = self.last_ckpt, self._bests()
         # With None mmengine does not write the last one, nor removes the best one before it writes a better one.
-        self.last_ckpt = self.best_ckpt_path = None
-        self.best_ckpt_path_dict = dict.fromkeys(self.best_ckpt_path_dict)
+        last, self.last_ckpt, self.best_ckpt_path = self.last_ckpt, None, None
+        self.best_ckpt_path_dict = dict.fromkeys(self.save_best or ())
         super().after_val_epoch(runner, metrics)
-        better = {key: path for key, path in self._bests().items() if path}
-        self._outdated += [path for key, path in bests.items() if path and key in better]
-        bests |= better
-        self.last_ckpt, self.best_ckpt_path, self.best_ckpt_path_dict = last, bests.pop(None), bests
+        self.last_ckpt = last
+        written = {BEST: self.best_ckpt_path, **self.best_ckpt_path_dict}
+        better = {kind: path for kind, path in written.items() if path}
+        for kind, path in better.items():
+            self._note(kind, Path(path))
         if last and better:
             meta = dict(epoch=runner.epoch, iter=runner.iter)
             self._save_step(runner, meta['epoch' if self.by_epoch else 'iter'], meta)
 
-    def _bests(self) -> dict[str | None, str | None]:
-        """Return the paths of the best checkpoints by their scores, by None of a single score."""
-        return {None: self.best_ckpt_path, **self.best_ckpt_path_dict}
-
     def _save_step(self, runner: Runner, step: int, meta: dict) -> None:
         if not _may_save(runner):
             return
-        if self.max_keep_ckpts > 0 and step not in self.keep_ckpt_ids:
-            if len(self.keep_ckpt_ids) == self.max_keep_ckpts:
-                self._outdated.append(self._here(self.filename_tmpl.format(self.keep_ckpt_ids.popleft())))
-            self.keep_ckpt_ids.append(step)
         if self._saved != meta['iter']:  # once, also if the validation is added
             runner.logger.info(f'Saving checkpoint at {step} {"epochs" if self.by_epoch else "iterations"}')
-        self._save(runner, self.filename_tmpl.format(step), meta)
+        self._save(runner, STEPS, self.filename_tmpl.format(step), meta)
 
-    def _save(self, runner: Runner, name: str, meta: dict) -> None:
+    def _save(self, runner: Runner, kind: str, name: str, meta: dict) -> None:
         average_gradients(runner)
-        if self.last_ckpt and Path(self.last_ckpt).name.startswith(INTERRUPTED):
-            self._outdated.append(self.last_ckpt)
-        self.last_ckpt, self._saved = self._here(name), meta['iter']
+        path = Path(self.out_dir, name)
+        self.last_ckpt, self._saved = str(path), meta['iter']
         runner.message_hub.update_info('last_ckpt', self.last_ckpt)
         parts = dict(save_optimizer=self.save_optimizer, save_param_scheduler=self.save_param_scheduler, **self.args)
-        options = dict(meta=meta, by_epoch=self.by_epoch, backend_args=self.backend_args)
-        runner.save_checkpoint(self.out_dir, name, self.file_client_args, **parts, **options)
-        finish = partial(self._finish, Path(runner.work_dir) / POINTER, self.last_ckpt, self._take_outdated())
-        saver = getattr(runner, 'saver', None)
-        finish() if saver is None else saver.then(finish)
-
-    def _finish(self, pointer: Path, newest: str, outdated: set[str]) -> None:
+        runner.save_checkpoint(self.out_dir, name, meta=meta, by_epoch=self.by_epoch, **parts)
+        self._note(kind, path)
         if is_main_process():
-            write_atomically(pointer, newest)
-        self._remove_files(outdated)
+            write_atomically(Path(runner.work_dir, POINTER), self.last_ckpt)
+            self._remove_outdated(is_interrupted=kind == INTERRUPTED)
 
-    def _take_outdated(self) -> set[str]:
-        outdated = {*self._outdated} - {self.last_ckpt, self.best_ckpt_path, *self.best_ckpt_path_dict.values()}
-        self._outdated.clear()
-        return outdated
+    def _remove_outdated(self, is_interrupted: bool) -> None:
+        most = dict.fromkeys(self._own, 1) | {STEPS: self._most_steps, INTERRUPTED: int(is_interrupted)}
+        for kind, paths in self._own.items():
+            while len(paths) > most[kind]:
+                outdated = paths.pop(0)
+                if _is_plain(outdated):
+                    outdated.unlink()
 
-    def _remove_files(self, paths: set[str]) -> None:
-        for path in paths if is_main_process() else ():
-            if '://' not in path and not _is_checkpoint(Path(path)):
-                continue
-            if self.file_backend.isfile(path):
-                self.file_backend.remove(path)
-            else:
-                self.file_backend.rmtree(path)
-
-    def _here(self, name: str) -> str:
-        """Return the path of a checkpoint in the folder of this run."""
-        return self.file_backend.join_path(self.out_dir, name)
+    def _note(self, kind: str, path: Path) -> None:
+        """Remember the newest checkpoint of a kind."""
+        self._own[kind] = [*(other for other in self._own.get(kind, ()) if other != path), path]
 
 
-def _is_checkpoint(path: Path) -> bool:
-    """Whether a path is a file, or the folder of a checkpoint in shards; a link is neither."""
-    return not path.is_symlink() and (path.is_file() or (path / REST).is_file())
+def find_steps(folder: Path, template: str, prefix: str = '') -> list[tuple[int, Path]]:
+    """Return step and path of each checkpoint that has a name of a template after a prefix, a pattern; by step."""
+    found = []
+    for path in folder.glob('*'):
+        for step in map(int, re.findall(r'\d+', path.name) or [0]):
+            if re.fullmatch(prefix + re.escape(template.format(step)), path.name):
+                found.append((step, path))
+    return sorted(found)
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether a path is a file and no link."""
+    return path.is_file() and not path.is_symlink()
 
 
 def _may_save(runner: Runner) -> bool:
@@ -194,12 +171,6 @@ def _may_save(runner: Runner) -> bool:
     if reason:
         runner.logger.warning(f'No checkpoint is written: {reason}')
     return not reason
-
-
-def finish_saving(runner: Runner) -> None:
-    """Wait until what is saved in the background is there."""
-    if saver := getattr(runner, 'saver', None):
-        saver.wait()
 
 
 def is_accumulating(runner: Runner) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from vt.engine.processes.distributed import Agreement
+from vt.engine.processes.distributed import largest
 from vt.registry import HOOKS
 
 from .checkpoint_hook import CheckpointHook, is_accumulating
@@ -22,9 +22,8 @@ class PreemptionHook(Hook):
     """On a signal, save after the current iteration and exit with code 128 + the number of the signal.
 
     torchrun and SLURM send SIGTERM; SLURM can send another signal in advance, ``#SBATCH --signal=USR1@120``. A signal
-    to one process stops all processes at the same iteration: each sends its state at every iteration and reads those of
-    the others at the next one, so that none waits. A validation is finished first, and with several processes an
-    accumulation of gradients, too.
+    to one process stops all processes at the same iteration. A validation is finished first, and with several processes
+    an accumulation of gradients, too.
 
     Args:
         signals: names of the signals.
@@ -38,7 +37,6 @@ class PreemptionHook(Hook):
         self._previous_handlers: dict[signal.Signals, Any] = {}
 
     def before_train(self, runner: Runner) -> None:
-        self._agreement = Agreement(runner)
         if threading.current_thread() is not threading.main_thread():
             return  # only the main thread can handle signals
         atexit.register(end_workers)
@@ -46,15 +44,12 @@ class PreemptionHook(Hook):
         self._previous_handlers = {number: signal.signal(number, self._note) for number in self.signals}
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
-        alone = self._agreement.is_alone
-        number = self._received if alone else self._agreement.read()  # of any process, an iteration ago
-        self._agreement.tell(self._received)
+        number = largest(self._received, runner)
         # Averaging gradients over processes during accumulation would change the rounding of the weights.
-        if number and (alone or not is_accumulating(runner)):
+        if number and (runner.world_size == 1 or not is_accumulating(runner)):
             self._leave(runner, number)
 
     def after_train(self, runner: Runner) -> None:
-        self._agreement.read()
         for number, handler in self._previous_handlers.items():
             signal.signal(number, handler)
 
@@ -62,11 +57,10 @@ class PreemptionHook(Hook):
         self._received = number
 
     def _leave(self, runner: Runner, number: int) -> None:
-        self._agreement.read()
         name = signal.Signals(number).name
         saver = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook)), None)
         saved = 'nothing, because there is no checkpoint hook' if saver is None else saver.save_interrupted(runner)
-        self._agreement.wait()  # the launcher ends all processes when one exits; the main one may still be writing
+        largest(0, runner)  # wait: the launcher ends all processes when one exits, and the main one may be writing
         words = f'Stopped by {name} after iteration {runner.iter + 1}; saved {saved}. Continue with --resume'
         runner.logger.warning(words)
         sys.exit(128 + number)

@@ -5,7 +5,6 @@ from bisect import bisect
 from pathlib import Path
 from typing import Any
 
-import torch
 from mmengine.config import Config
 from mmengine.dist import broadcast_object_list, is_main_process
 from mmengine.hooks import EMAHook, Hook
@@ -13,11 +12,11 @@ from mmengine.runner import EpochBasedTrainLoop as WholeEpochsLoop
 from mmengine.runner import Runner
 from torch.utils.data import BatchSampler
 
-from vt.checkpoints.files import REST
 from vt.checkpoints.newest import find_damage, find_newest_checkpoint
 from vt.engine.prepare import require_file
 from vt.engine.processes.distributed import any_process
 from vt.engine.processes.process_variables import number_in
+from vt.engine.processes.sharding import like
 from vt.engine.schedules import epoch_length
 from vt.errors import UserError
 from vt.registry import HOOKS, LOOPS
@@ -77,7 +76,7 @@ def _choose(work_dir: str, asked: str | None) -> tuple[str | None, list[str]]:
     if asked is None or '://' in asked:
         return asked, []
     folder = Path(work_dir if asked == 'auto' else asked)
-    is_file = asked != 'auto' and (not folder.is_dir() or (folder / REST).is_file())  # in shards it is a folder
+    is_file = asked != 'auto' and not folder.is_dir()
     damage = find_damage(asked) if is_file else None
     if is_file and damage is None:
         return asked, []
@@ -183,7 +182,7 @@ class ResumeHook(Hook):
         if isinstance(sampler, NumberedSampler) and not runner.cfg.get('randomness', {}).get('diff_rank_seed'):
             sampler.sample_seed = sampler.sampler.seed = runner.seed  # the sampler was built with another seed
         for parameter, gradient in zip(runner.model.parameters(), self._gradients or ()):
-            parameter.grad = None if gradient is None else torch.empty_like(parameter).copy_(gradient)
+            parameter.grad = like(parameter, gradient)
         if not getattr(runner.train_loop, 'begin', 0) and validation_is_due(runner):
             runner.val_loop.run()
 

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import re
 import socket
 import sys
 import time
@@ -20,9 +19,12 @@ from vt.checkpoints.newest import read_position
 from vt.engine.processes.process_variables import number_in
 from vt.errors import UserError
 
+from .checkpoint_hook import find_steps
+
 WRITTEN = '# Config of a run\n'  # first line of the configs that runs write
 LOCK, RECORD = 'run.lock', 'training.json'
 PLAN = 'to_set_aside'  # names of the files that a run sets aside when it begins, one a line
+PREFIXES = '(best_.+_|interrupted_)?'  # of the names of checkpoints
 
 
 class WorkDirectory(Hook):
@@ -45,14 +47,10 @@ class WorkDirectory(Hook):
 
     def __init__(self, work_dir: str, cfg: Config) -> None:
         self.path = Path(work_dir)
+        self._plan = self.path / PLAN
         checkpoints = (cfg.get('default_hooks') or {}).get('checkpoint') or {}
-        out_dir, template = checkpoints.get('out_dir') or '', checkpoints.get('filename_tmpl') or 'epoch_{}.pth'
-        beside = Path(out_dir, os.path.basename(os.path.abspath(work_dir)))  # as the checkpoint hook joins them
-        self._folders = [self.path, *([beside] if out_dir and '://' not in out_dir else [])]
-        own = re.sub(r'\\{[^{}]*\\}', r'(\\d+)', re.escape(template))  # also of {:03d}
-        self._checkpoint = re.compile(rf'(?:best_.+_|interrupted_)?(?:(epoch|iter)_(\d+)\.pth|{own})')
-        self._is_by_epoch = checkpoints.get('by_epoch', True)
-        self._moved: list[str] = []
+        self._template, self._is_by_epoch = checkpoints.get('filename_tmpl'), checkpoints.get('by_epoch', True)
+        self._moved = ''
         self._has_begun = False
 
     def __enter__(self) -> 'WorkDirectory':
@@ -66,8 +64,7 @@ class WorkDirectory(Hook):
             return
         starts_again = number_in('TORCHELASTIC_MAX_RESTARTS') > 0
         if error is not None and not (self._has_begun or starts_again):  # also Ctrl-C
-            for folder in self._folders:
-                (folder / PLAN).unlink(missing_ok=True)
+            self._plan.unlink(missing_ok=True)
         self._lock.close()
 
     def begin_from(self, checkpoint: str | None) -> None:
@@ -76,50 +73,49 @@ class WorkDirectory(Hook):
         Args:
             checkpoint: the checkpoint that the user named to resume from; None for a run from the beginning.
         """
-        for folder in self._folders if is_main_process() else ():
-            is_here = checkpoint is not None and Path(checkpoint).resolve().parent == folder.resolve()
-            if names := self._names(folder, read_position(checkpoint) if is_here else None):
-                write_atomically(folder / PLAN, '\n'.join(names))
+        is_here = checkpoint is not None and Path(checkpoint).resolve().parent == self.path.resolve()
+        if is_main_process() and (names := self._names(read_position(checkpoint) if is_here else None)):
+            write_atomically(self._plan, '\n'.join(names))
 
     def before_train(self, runner: Runner) -> None:
         barrier()  # every process has loaded the weights that the run begins with
         self._has_begun = True
         if is_main_process():
             self._set_aside()
-        for line in self._moved:
-            runner.logger.warning(line)
+        if self._moved:
+            runner.logger.warning(self._moved)
 
-    def _names(self, folder: Path, position: tuple[int, int] | str | None) -> list[str]:
+    def _names(self, position: tuple[int, int] | str | None) -> list[str]:
         """Return the names of the files of a run: all, or those of later iterations than ``position``."""
-        matches = [match for path in folder.glob('*') if (match := self._checkpoint.fullmatch(path.name))]
-        if isinstance(position, tuple):  # epoch and iteration
-            matches = [match for match in matches if self._is_later(match, *position)]
-        if not matches and (isinstance(position, tuple) or not (folder / RECORD).exists()):
+        is_position = isinstance(position, tuple)
+        epoch, iteration = position if is_position else (-1, -1)
+        names = set()
+        done = {'epoch_{}.pth': epoch, 'iter_{}.pth': iteration}
+        if self._template:
+            done.setdefault(self._template, epoch if self._is_by_epoch else iteration)
+        for template, last in done.items():
+            names |= {path.name for step, path in find_steps(self.path, template, PREFIXES) if step > last}
+        if not names and (is_position or not (self.path / RECORD).exists()):
             return []
-        configs = [path for path in folder.glob('*.py') if path.is_file()]
+        configs = [path for path in self.path.glob('*.py') if path.is_file()]
         configs = [path.name for path in configs if path.read_text(errors='replace').startswith(WRITTEN)]
-        return [*(match[0] for match in matches), *configs, POINTER, RECORD]
-
-    def _is_later(self, match: re.Match, epoch: int, iteration: int) -> bool:
-        unit, *steps = match.groups()
-        is_by_epoch = self._is_by_epoch if unit is None else unit == 'epoch'
-        return int(next(filter(None, steps), 0)) > (epoch if is_by_epoch else iteration)
+        return [*names, *configs, POINTER, RECORD]
 
     def _set_aside(self) -> None:
         """Move what a plan names; the folder has the date of the plan, so that a later run finishes it after a kill."""
-        for plan in [folder / PLAN for folder in self._folders if (folder / PLAN).is_file()]:
-            names = {Path(line).name for line in plan.read_text(errors='replace').split('\n')} - {'', '..'}
-            folder, paths = plan.parent, [plan.parent / name for name in names]
-            paths = [path for path in paths if os.path.lexists(path)]
-            date = time.strftime('%Y%m%d_%H%M%S', time.localtime(plan.stat().st_mtime))
-            target = folder / f'earlier_run_{date}'
-            while target.is_symlink() or any(os.path.lexists(target / path.name) for path in paths):
-                target = target.with_name(f'{target.name}_')
-            target.mkdir(exist_ok=True)
-            for path in paths:
-                path.rename(target / path.name)
-            plan.unlink()
-            self._moved.append(f'Files of an earlier run, or of later iterations, in {folder} were moved to {target}')
+        if not self._plan.is_file():
+            return
+        names = {Path(line).name for line in self._plan.read_text(errors='replace').split('\n')} - {'', '..'}
+        paths = [path for path in (self.path / name for name in names) if os.path.lexists(path)]
+        date = time.strftime('%Y%m%d_%H%M%S', time.localtime(self._plan.stat().st_mtime))
+        target = self.path / f'earlier_run_{date}'
+        while target.is_symlink() or any(os.path.lexists(target / path.name) for path in paths):
+            target = target.with_name(f'{target.name}_')
+        target.mkdir(exist_ok=True)
+        for path in paths:
+            path.rename(target / path.name)
+        self._plan.unlink()
+        self._moved = f'Files of an earlier run, or of later iterations, in {self.path} were moved to {target}'
 
 
 def lock_folder(folder: Path) -> TextIO:

@@ -12,19 +12,16 @@ from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.dist import all_reduce, get_world_size, init_dist, is_distributed
 from mmengine.hooks import Hook
-from mmengine.model import BaseDataPreprocessor
 from mmengine.runner import Runner
 from mmengine.utils.dl_utils import set_multi_processing
-from torch import distributed, nn
+from torch import distributed
 
 from vt.errors import UserError
 from vt.registry import HOOKS
 
 from .process_variables import set_process_variables
-from .sync_batch_norm import CPUSyncBatchNorm
 
 TIMEOUT = 1800  # seconds to wait for other processes; PyTorch's default
-EQUAL_EVERYWHERE = (nn.SyncBatchNorm, CPUSyncBatchNorm, BaseDataPreprocessor)  # buffers are equal in all processes
 
 
 def join_processes(cfg: Config) -> None:
@@ -88,39 +85,14 @@ def _leave_process_group() -> None:
         distributed.destroy_process_group()
 
 
-class Agreement:
-    """Maximum of a number over all processes, read one iteration after it was sent, so that no process waits.
-
-    All processes must create it, send and read at the same places of a run. Communication uses gloo on the CPU and does
-    not wait for a GPU. ``is_alone`` is whether there is only one process, which can read at once.
-    """
-
-    def __init__(self, runner: Runner) -> None:
-        dist_cfg = runner.cfg.get('env_cfg', {}).get('dist_cfg', {})
-        self.is_alone = runner.world_size == 1
-        self._group = None if self.is_alone else _gloo_group(dist_cfg.get('timeout', TIMEOUT))
-        self._told: tuple[torch.Tensor, distributed.Work | None] | None = None
-
-    def tell(self, number: int) -> None:
-        """Send a number to all processes; the previous one must have been read."""
-        told, work = torch.tensor(number), None
-        if not self.is_alone:
-            work = distributed.all_reduce(told, distributed.ReduceOp.MAX, group=self._group, async_op=True)
-        self._told = told, work
-
-    def read(self) -> int | None:
-        """Return the maximum of the numbers sent last; None if none was sent since the last call."""
-        if self._told is None:
-            return None
-        (told, work), self._told = self._told, None
-        if work is not None:
-            work.wait()
-        return int(told)
-
-    def wait(self) -> None:
-        """Wait until all processes have called this."""
-        if not self.is_alone:
-            distributed.barrier(group=self._group)
+def largest(number: int, runner: Runner) -> int:
+    """Return the largest of the numbers of all processes. Call it in all; it does not wait for a GPU."""
+    if runner.world_size == 1:
+        return number
+    timeout = runner.cfg.get('env_cfg', {}).get('dist_cfg', {}).get('timeout', TIMEOUT)
+    found = torch.tensor(number)
+    distributed.all_reduce(found, distributed.ReduceOp.MAX, group=_gloo_group(timeout))
+    return int(found)
 
 
 @functools.cache
@@ -143,36 +115,16 @@ class SyncBuffersHook(Hook):
     of this name averages only at the end of epochs; then a checkpoint within an epoch would change the rounding.
     ``EMAHook`` runs afterwards, so that it averages equal buffers.
 
-    Buffers of the same dtype are averaged as one tensor and then become views of it, which takes few operations for any
-    number of layers. Buffers of SyncBN and of the data preprocessor are equal in all processes and left out.
+    All are averaged in one message.
     """
 
     priority = 'HIGH'  # before EMAHook
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
-        if get_world_size() == 1:
+        buffers = [buffer for buffer in runner.model.buffers() if buffer.is_floating_point()]
+        if get_world_size() == 1 or not buffers:
             return
-        for buffers in _differing_buffers(runner.model):
-            together = torch.cat([buffer.detach().flatten() for buffer in buffers])
-            sums = together.double()  # in float64 the average of equal numbers is exact
-            all_reduce(sums)
-            averages = (sums / get_world_size()).to(together.dtype)
-            for buffer, average in zip(buffers, averages.split([buffer.numel() for buffer in buffers])):
-                if buffer.is_contiguous():
-                    buffer.data = average.view_as(buffer)
-                else:
-                    buffer.copy_(average.view_as(buffer))
-
-
-def _differing_buffers(model: nn.Module) -> list[list[torch.Tensor]]:
-    """Return the floating-point buffers that may differ between processes, grouped by dtype.
-
-    Buffers whose size is a multiple of four come first, so that in one tensor they are aligned to 16 bytes.
-    """
-    parts = [part for part in model.modules() if not isinstance(part, EQUAL_EVERYWHERE)]
-    buffers = {id(buffer): buffer for part in parts for buffer in part.buffers(recurse=False)}.values()
-    found: dict[torch.dtype, list[torch.Tensor]] = {}
-    for buffer in sorted(buffers, key=lambda buffer: buffer.numel() % 4 > 0):
-        if buffer.is_floating_point():
-            found.setdefault(buffer.dtype, []).append(buffer)
-    return list(found.values())
+        averages = torch.cat([buffer.flatten() for buffer in buffers]).double()  # exact for equal buffers
+        all_reduce(averages, 'mean')
+        for buffer, average in zip(buffers, averages.split([buffer.numel() for buffer in buffers])):
+            buffer.copy_(average.view_as(buffer))
