@@ -165,7 +165,7 @@ class ToolParser(argparse.ArgumentParser):
         )
         group.add_argument(
             '--launcher',
-            choices=['auto', 'none', 'pytorch', 'slurm', 'mpi'],
+            choices=['auto', 'none', 'pytorch', 'slurm'],
             default='auto',
             help='what starts several processes (default: auto, from the environment variables)',
         )

@@ -32,15 +32,13 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
         amp: train in mixed precision, see :func:`vt.engine.mixed_precision.choose_dtype`.
 
     Raises:
-        UserError: another runner, or another sharded optimizer, where the key ``fsdp`` is meant.
+        UserError: another runner where the key ``fsdp`` is meant.
     """
     enter_amp(cfg, amp)
     own_runner = cfg.get('runner_type')
     asks_sync_bn = cfg.get('sync_bn') or 'SyncBN' in str(cfg.model)
     if own_runner and ('FlexibleRunner' in str(own_runner) or cfg.get('fsdp')):
         raise UserError('runner_type: models are sharded by the key fsdp, and by the runner of VT alone: leave it out')
-    if 'ZeroRedundancyOptimizer' in str((cfg.get('optim_wrapper') or {}).get('optimizer')):
-        raise UserError('optim_wrapper.optimizer: ZeroRedundancyOptimizer is replaced by the key fsdp')
     enter_defaults(cfg)
     if cfg.get('randomness', {}).get('deterministic'):
         os.environ.setdefault('CUBLAS_WORKSPACE_CONFIG', ':4096:8')  # PyTorch requires it for deterministic cuBLAS

@@ -132,7 +132,11 @@ def test_a_longer_training(copied):
     ('options', 'arguments', 'message'),
     [
         (['param_scheduler=None'], [], 'other schedulers than param_scheduler'),
-        (['optim_wrapper.optimizer.type=Adadelta'], ['--new-schedule'], 'another optimizer, with '),
+        (
+            ['optim_wrapper.optimizer.type=Adadelta'],
+            ['--new-schedule'],
+            'has the optimizer AdamW, and the config Adadelta',
+        ),
         (['optim_wrapper.optimizer.type=Adam'], [], 'has the optimizer AdamW, and the config Adam: resume with'),
         (['optim_wrapper.paramwise_cfg.norm_decay_mult=0.0'], [], 'parameter groups, not '),
         (['custom_hooks=[]'], [], 'has averaged weights beside those that were trained, and the config has no EMAHook'),

@@ -187,19 +187,18 @@ def test_a_run_that_goes_on_from_an_earlier_checkpoint_sets_the_later_ones_aside
     ],
 )
 def test_files_are_known_by_the_name_that_the_config_gives(settings, own, later, tmp_path):
-    """In the folder of the run, and in that of its checkpoints; from one of them, only later ones are set aside."""
-    cfg = Config(dict(default_hooks=dict(checkpoint=dict(out_dir=str(tmp_path / 'out'), **settings))))
-    folder = tmp_path / 'out/run'
+    """From one of them, only later ones are set aside."""
+    cfg, folder = Config(dict(default_hooks=dict(checkpoint=settings))), tmp_path / 'run'
     for begin, moved in ((None, {own, later}), (folder / own, {later})):
         folder.mkdir(parents=True)
         torch.save(dict(meta=dict(epoch=1, iter=5)), folder / own)
-        for name in (later, 'notes.pth'):
+        for name in (later, 'notes.pth', 'training.json'):
             (folder / name).touch()
-        with WorkDirectory(str(tmp_path / 'run'), cfg) as work_directory:
+        with WorkDirectory(str(folder), cfg) as work_directory:
             work_directory.begin_from(begin and str(begin))
-        with WorkDirectory(str(tmp_path / 'run'), cfg):  # after a kill
-            assert {path.name for path in folder.glob('earlier_run_*/*')} == moved
-        assert {path.name for path in folder.glob('*.*')} == {own, later, 'notes.pth'} - moved
+        with WorkDirectory(str(folder), cfg):  # after a kill
+            assert {path.name for path in folder.glob('earlier_run_*/*')} == moved | {'training.json'}
+        assert {path.name for path in folder.glob('*.pt*')} == {own, later, 'notes.pth'} - moved
         shutil.rmtree(folder)
 
 

@@ -89,7 +89,6 @@ def test_a_port_in_use_is_one_line(tmp_path):
     [
         ('pytorch', 'RANK is not set; start the processes with torchrun, or tools/dist_train.sh'),
         ('slurm', 'SLURM_PROCID is not set; start the processes with srun, or tools/slurm_train.sh'),
-        ('mpi', 'OMPI_COMM_WORLD_RANK is not set; start the processes with mpirun'),
     ],
 )
 def test_a_launcher_that_did_not_start_the_process_is_one_line(launcher, message, tmp_path):

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from mmengine.optim import OptimWrapper, OptimWrapperDict
 from mmengine.runner import Runner
 from prettytable import PrettyTable
 
@@ -20,7 +19,7 @@ SEED, PROCESSES = 'randomness.seed', 'number of processes'
 SCHEDULE = re.compile(r'param_scheduler\b|auto_scale_lr\.|optim_wrapper\.(\w+\.)?(optimizer|paramwise_cfg)\.')
 OF_ONE_START = ('work_dir', 'load_from', 'resume', 'launcher', 'new_schedule')
 TYPE = 'optim_wrapper.optimizer.type'
-OF_SCHEDULES = ('initial_', 'max_', 'min_', 'momentum')  # keys that schedulers add to parameter groups
+OTHER = ': resume with those settings of the optimizer, or use load_from'
 
 
 def settings_of(runner: Runner) -> dict[str, Any]:
@@ -56,30 +55,33 @@ def settle(runner: Runner, checkpoint: dict, length: int, is_rescaled: bool = Fa
         Settings of the checkpoint that are used in place of the config's, by their dotted keys.
 
     Raises:
-        UserError: the checkpoint has another kind of optimizer, or without ``new_schedule`` another kind of schedule,
-            or another schedule of epochs of another length.
+        UserError: the checkpoint has another kind of optimizer or other parameter groups, or without ``new_schedule``
+            another kind of schedule, or another schedule of epochs of another length.
     """
     is_new, asked, meta = bool(runner.cfg.get('new_schedule')), settings_of(runner), checkpoint['meta']
-    has_one = isinstance(runner.optim_wrapper, OptimWrapper) and not isinstance(runner.optim_wrapper, OptimWrapperDict)
     written = json.loads(meta.get('settings') or 'null')  # None in a checkpoint of another library
-    had = dict(written or asked | (_optimizer_settings(runner, checkpoint) if has_one else {}))
+    had = dict(written or asked | _optimizer_settings(runner, checkpoint))
     had[SEED] = None if asked.get(SEED) is None else meta.get('seed')
     keys = sorted(key for key in asked | had if asked.get(key) != had.get(key))
     scheduled = [key for key in keys if SCHEDULE.match(key) and not key.endswith('.type')]
-    if has_one and is_rescaled and any(not scheduler.by_epoch for scheduler in runner.param_schedulers or ()):
+    then, now = (str(settings.get(TYPE)).rpartition('.')[2] for settings in (had, asked))
+    groups = [len(checkpoint['optimizer']['param_groups']), len(runner.optim_wrapper.param_groups)]
+    if then != now:  # states of Adam and AdamW, for one, have the same keys
+        raise UserError(f'the checkpoint has the optimizer {then}, and the config {now}{OTHER}')
+    if groups[0] != groups[1]:
+        raise UserError(f'the checkpoint has {groups[0]} parameter groups, not {groups[1]} (paramwise_cfg){OTHER}')
+    if is_rescaled and any(not scheduler.by_epoch for scheduler in runner.param_schedulers or ()):
         if scheduled and not is_new:
             raise UserError(
                 f'the epochs of the checkpoint have another number of iterations, which its schedule counts, and '
                 f'{scheduled[0]} differs: add {FLAG}, or resume with the settings of the checkpoint'
             )
         is_new = True
-    if has_one:
-        _require_fit(runner, checkpoint, is_new, had.get(TYPE, asked.get(TYPE)), asked.get(TYPE))
-    elif is_new:
-        raise UserError(f'{FLAG} supports one optimizer, not several: remove it')
+    if not (is_new or _schedulers_fit(runner, checkpoint)):
+        raise UserError(f'the checkpoint has other schedulers than param_scheduler: resume with those, or add {FLAG}')
     kept = {key: had.get(key) for key in keys if key == SEED or (key in scheduled and not is_new)}
     table = [(key, had.get(key), asked.get(key), (had if key in kept else asked).get(key)) for key in keys]
-    if has_one and (keys or not written):
+    if keys or is_rescaled or not written:
         rates = _compare_rates(runner, checkpoint, length)
         table += [(*row, row[2 if is_new else 1]) for row in rates]
         scheduled = scheduled or [setting for setting, *_ in rates]
@@ -102,23 +104,6 @@ def _optimizer_settings(runner: Runner, checkpoint: dict) -> dict[str, Any]:
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in group.items()}
     given = runner.cfg.optim_wrapper.optimizer
     return {f'optim_wrapper.optimizer.{name}': plain[name] for name in given if name in plain}
-
-
-def _require_fit(runner: Runner, checkpoint: dict, is_new: bool, *kinds: Any) -> None:
-    """Raise ``UserError`` if the checkpoint has another kind of optimizer, by its state or ``kinds``, or schedulers."""
-    now, then = runner.optim_wrapper.optimizer.param_groups, checkpoint['optimizer']['param_groups']
-    foreign = ', '.join(sorted(name for name in then[0].keys() - now[0].keys() if not name.startswith(OF_SCHEDULES)))
-    if foreign or len(now) != len(then):
-        what = f'with {foreign}' if foreign else f'with {len(then)} parameter groups, not {len(now)} (paramwise_cfg)'
-        raise UserError(f'the checkpoint has another optimizer, {what}: resume with that optimizer, or use load_from')
-    if not (is_new or _schedulers_fit(runner, checkpoint)):
-        raise UserError(f'the checkpoint has other schedulers than param_scheduler: resume with those, or add {FLAG}')
-    name, own = (str(kind).rpartition('.')[2].strip("'>") for kind in kinds)
-    if name != own:  # states of Adam and AdamW, for one, have the same keys
-        raise UserError(
-            f'the checkpoint has the optimizer {name}, and the config {own}: resume with that optimizer, or use '
-            'load_from'
-        )
 
 
 def _schedulers_fit(runner: Runner, checkpoint: dict) -> bool:
