@@ -189,6 +189,10 @@ OPTIONS = [
     ('resume=often', "resume='often' must be of type bool"),
     ('imbalance=other', "imbalance='other' must be 'weighted', 'focal', 'balanced' or None"),
     ('default_hooks.checkpoint.interval=two', "default_hooks.checkpoint.interval='two' must be of type int"),
+    (
+        'default_hooks.checkpoint.out_dir=x',
+        'default_hooks.checkpoint: checkpoints are epoch_N.pth in the work directory',
+    ),
     ('model.backbone.num_tokens=2.5', 'model.backbone.num_tokens=2.5 must be of type int'),
     ('model.backbone.groups=3', 'GroupedLinear: in_channels=128 is not'),
     ('model.backbone.relation.num_heads=5', 'layer4.0.relation (TokenTransformer): RuntimeError: unflatten: Provided'),

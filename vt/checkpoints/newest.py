@@ -1,5 +1,6 @@
-"""Find the newest checkpoint of a work directory that training can resume from."""
+"""Find the checkpoints of a work directory, and the newest one that training can resume from."""
 
+import re
 from pathlib import Path
 
 from vt.errors import UserError
@@ -7,7 +8,18 @@ from vt.errors import UserError
 from .files import POINTER
 from .reading import RefusedError, load_checkpoint
 
+OWN = re.compile(r'(best_.+_|interrupted_|)(epoch|iter)_(0|[1-9]\d*)\.pth')  # names that runs give
 NAMES_OF_STATES = ('epoch_*.pth', 'iter_*.pth', 'interrupted*.pth')  # best_*.pth have no optimizer state
+
+
+def own_checkpoints(folder: Path) -> list[tuple[int, str, str, Path]]:
+    """Return the files of a folder that are named as checkpoints of a run, links too, by their steps.
+
+    Returns:
+        Step, unit (``'epoch'``, ``'iter'``), prefix (``'best_SCORE_'``, ``'interrupted_'``, ``''``) and path of each.
+    """
+    matches = [(OWN.fullmatch(path.name), path) for path in folder.glob('*.pth')]
+    return sorted((int(match[3]), match[2], match[1], path) for match, path in matches if match)
 
 
 def find_damage(path: str | Path) -> str | None:

@@ -36,7 +36,7 @@ def train(args: argparse.Namespace) -> None:
         if not (args.resume or cfg.get('resume')):
             raise UserError('--new-schedule is for a resumed run: add --resume')
         cfg.new_schedule = True
-    with WorkDirectory(cfg.work_dir, cfg) as folder:
+    with WorkDirectory(cfg.work_dir) as folder:
         notes = enter_resume(cfg, args.resume, folder)
         if not (args.skip_data_check or cfg.get('resume')):  # a resumed run was checked before
             notes += check_data(cfg, ('train', 'val'))

@@ -180,15 +180,6 @@ class VTRunner(Runner):
         if self.speed.compile:
             compile_parts(model, self.speed.compile if isinstance(self.speed.compile, dict) else {})
 
-    def register_hooks(self, *args, **kwargs) -> None:
-        super().register_hooks(*args, **kwargs)
-        if self._tries_convolutions():
-            self.register_hook(CudnnBenchmarkHook())
-
-    def _tries_convolutions(self) -> bool:
-        always = self.cfg.get('env_cfg', {}).get('cudnn_benchmark')
-        return self.speed.cudnn_benchmark and torch.cuda.is_available() and not always and not self.deterministic
-
     def build_train_loop(self, loop: BaseLoop | dict) -> BaseLoop:
         """Build the training loop.
 
@@ -207,7 +198,7 @@ class VTRunner(Runner):
         """Train in a work directory of this run alone, which ``tools/train.py`` has entered before."""
         if any(isinstance(hook, WorkDirectory) for hook in self.hooks):
             return self._train()
-        with WorkDirectory(self.work_dir, self.cfg) as folder:
+        with WorkDirectory(self.work_dir) as folder:
             resumes = self.cfg.get('resume')
             checkpoint = self.cfg.get('load_from') if resumes else None
             if checkpoint or not (resumes and find_latest_checkpoint(self.work_dir)):
@@ -220,6 +211,9 @@ class VTRunner(Runner):
             raise UserError('speed.cuda_graphs is only for tests: remove it for training')
         wrapper = self.optim_wrapper if isinstance(self.optim_wrapper, dict) else self.cfg.get('optim_wrapper') or {}
         self._log_speed(training_dtype(wrapper))
+        always = self.cfg.get('env_cfg', {}).get('cudnn_benchmark')
+        if self.speed.cudnn_benchmark and torch.cuda.is_available() and not always and not self.deterministic:
+            self._register_once(CudnnBenchmarkHook())
         with weights_only(), self._preparing('training'):
             return super().train()
 

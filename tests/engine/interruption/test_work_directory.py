@@ -12,7 +12,6 @@ import pytest
 import torch
 from engine.interruption.test_preemption import wait_for
 from forked_tools import ForkedTool, run_forked
-from mmengine.config import Config
 from process_groups import start_processes
 from run_comparison import assert_same_end, final_checkpoint
 from tool_runner import ROOT, assert_one_line
@@ -178,27 +177,19 @@ def test_a_run_that_goes_on_from_an_earlier_checkpoint_sets_the_later_ones_aside
     assert files(used / 'run')['epochs.py'] == before['epochs.py']
 
 
-@pytest.mark.parametrize(
-    ('settings', 'own', 'later'),
-    [
-        ({}, 'epoch_1.pth', 'epoch_3.pth'),
-        (dict(filename_tmpl='model-{:03d}.pth'), 'model-001.pth', 'model-003.pth'),
-        (dict(filename_tmpl='step{}.pt', by_epoch=False), 'step5.pt', 'step15.pt'),
-    ],
-)
-def test_files_are_known_by_the_name_that_the_config_gives(settings, own, later, tmp_path):
+def test_files_of_a_run_are_known_by_their_names(tmp_path):
     """From one of them, only later ones are set aside."""
-    cfg, folder = Config(dict(default_hooks=dict(checkpoint=settings))), tmp_path / 'run'
-    for begin, moved in ((None, {own, later}), (folder / own, {later})):
+    folder, later = tmp_path / 'run', {'iter_6.pth', 'best_val_loss_epoch_2.pth', 'interrupted_iter_7.pth'}
+    own, others = {'epoch_1.pth', 'iter_5.pth'}, {'notes.pth', 'epoch_x.pth', 'my_epoch_9.pth', 'epoch_09.pth'}
+    for begin, moved in ((None, own | later), ('epoch_1.pth', later)):
         folder.mkdir(parents=True)
-        torch.save(dict(meta=dict(epoch=1, iter=5)), folder / own)
-        for name in (later, 'notes.pth', 'training.json'):
-            (folder / name).touch()
-        with WorkDirectory(str(folder), cfg) as work_directory:
-            work_directory.begin_from(begin and str(begin))
-        with WorkDirectory(str(folder), cfg):  # after a kill
-            assert {path.name for path in folder.glob('earlier_run_*/*')} == moved | {'training.json'}
-        assert {path.name for path in folder.glob('*.pt*')} == {own, later, 'notes.pth'} - moved
+        for name in own | later | others:
+            torch.save(dict(meta=dict(epoch=1, iter=5)), folder / name)
+        with WorkDirectory(str(folder)) as work_directory:
+            work_directory.begin_from(begin and str(folder / begin))
+        with WorkDirectory(str(folder)):  # after a kill
+            assert {path.name for path in folder.glob('earlier_run_*/*')} == moved
+        assert {path.name for path in folder.glob('*.pth')} == (own | later | others) - moved
         shutil.rmtree(folder)
 
 

@@ -1,7 +1,6 @@
 """mmengine's checkpoint hook, which removes an old checkpoint only after the new one is complete."""
 
 import math
-import re
 from pathlib import Path
 
 import torch
@@ -12,18 +11,18 @@ from mmengine.runner import Runner
 from torch.distributed.fsdp import FSDPModule
 
 from vt.checkpoints.files import POINTER, write_atomically
+from vt.checkpoints.newest import own_checkpoints
 from vt.engine.checks.losses import why_not_save
 from vt.engine.console import unprinted
 from vt.errors import UserError
 from vt.registry import HOOKS
 
-INTERRUPTED = 'interrupted_iter_{}.pth'
-STEPS, BEST = 'steps', 'best'  # kinds of checkpoints, beside INTERRUPTED and the names of several scores
+STEPS, INTERRUPTED, BEST = 'steps', 'interrupted', 'best'  # kinds of checkpoints, beside the names of several scores
 
 
 @HOOKS.register_module()
 class CheckpointHook(PlainCheckpointHook):
-    """mmengine's hook with its arguments except ``out_dir`` and ``published_keys``, and six differences.
+    """mmengine's hook without ``out_dir``, ``filename_tmpl`` and ``published_keys``, and with six differences.
 
     - A checkpoint, also the best one, is removed after its replacement has been written.
     - A resumed run finds the checkpoints to replace by the names that this hook gives in the folder. What a checkpoint
@@ -35,10 +34,12 @@ class CheckpointHook(PlainCheckpointHook):
     """
 
     def before_train(self, runner: Runner) -> None:
-        if self.out_dir not in (None, runner.work_dir) or self.published_keys:
+        self._unit = 'epoch' if self.by_epoch else 'iter'
+        is_elsewhere = self.out_dir not in (None, runner.work_dir) or self.filename_tmpl != f'{self._unit}_{{}}.pth'
+        if is_elsewhere or self.published_keys:
             raise UserError(
-                'default_hooks.checkpoint: checkpoints are written to the work directory (--work-dir), and published '
-                'by tools/publish.py: remove out_dir and published_keys'
+                f'default_hooks.checkpoint: checkpoints are {self._unit}_N.pth in the work directory (--work-dir), and '
+                'published by tools/publish.py: remove out_dir, filename_tmpl and published_keys'
             )
         with unprinted():  # mmengine warns of its own file client
             super().before_train(runner)
@@ -56,23 +57,22 @@ class CheckpointHook(PlainCheckpointHook):
         setting: they stay.
         """
         done = runner.epoch if self.by_epoch else runner.iter
-        steps, interrupted = self._find(self.filename_tmpl, done), self._find(INTERRUPTED, runner.iter)
-        newest = interrupted.get(runner.iter) or steps.get(done)
+        found = {STEPS: self._find('', done), INTERRUPTED: self._find('interrupted_', runner.iter, 'iter')}
+        newest = found[INTERRUPTED].get(runner.iter) or found[STEPS].get(done)
         self.last_ckpt = None if newest is None else str(newest)
-        found = {STEPS: steps, INTERRUPTED: interrupted}
         scored = [name.removeprefix('val/') for name in runner.message_hub.log_scalars if name.startswith('val/')]
         for key in self.key_indicators if self.save_best else ():
-            names = [re.escape(name.replace('/', '_')) for name in (scored if key == 'auto' else [key])]
-            kind = BEST if len(self.key_indicators) == 1 else key
-            found[kind] = self._find(self.filename_tmpl, done, prefix=f'best_({"|".join(names)})_')
+            bests = found[BEST if len(self.key_indicators) == 1 else key] = {}
+            for name in scored if key == 'auto' else [key]:
+                bests |= self._find(f'best_{name.replace("/", "_")}_', done)
         for kind, paths in found.items():
             if kind == INTERRUPTED or len(paths) <= (self._most_steps if kind == STEPS else 1) + 1:
                 self._own[kind] = [*paths.values()]
 
-    def _find(self, template: str, last: int, prefix: str = '') -> dict[int, Path]:
+    def _find(self, prefix: str, last: int, unit: str = '') -> dict[int, Path]:
         """Return the files up to step ``last`` that have a name of this hook, by their steps; no links."""
-        found = find_steps(Path(self.out_dir), template, prefix)
-        return {step: path for step, path in found if step <= last and _is_plain(path)}
+        named, found = (unit or self._unit, prefix), own_checkpoints(Path(self.out_dir))
+        return {step: path for step, *name, path in found if (*name,) == named and step <= last and _is_plain(path)}
 
     def after_train(self, runner: Runner) -> None:
         """Save what a run that stopped early has trained since its last checkpoint."""
@@ -88,7 +88,7 @@ class CheckpointHook(PlainCheckpointHook):
         """
         step = runner.iter + 1
         if _may_save(runner):
-            self._save(runner, INTERRUPTED, INTERRUPTED.format(step), dict(epoch=runner.epoch, iter=step))
+            self._save(runner, INTERRUPTED, f'interrupted_iter_{step}.pth', dict(epoch=runner.epoch, iter=step))
         return self.last_ckpt
 
     def after_train_epoch(self, runner: Runner) -> None:
@@ -149,16 +149,6 @@ class CheckpointHook(PlainCheckpointHook):
     def _note(self, kind: str, path: Path) -> None:
         """Remember the newest checkpoint of a kind."""
         self._own[kind] = [*(other for other in self._own.get(kind, ()) if other != path), path]
-
-
-def find_steps(folder: Path, template: str, prefix: str = '') -> list[tuple[int, Path]]:
-    """Return step and path of each checkpoint that has a name of a template after a prefix, a pattern; by step."""
-    found = []
-    for path in folder.glob('*'):
-        for step in map(int, re.findall(r'\d+', path.name) or [0]):
-            if re.fullmatch(prefix + re.escape(template.format(step)), path.name):
-                found.append((step, path))
-    return sorted(found)
 
 
 def _is_plain(path: Path) -> bool:

@@ -9,22 +9,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import TextIO
 
-from mmengine.config import Config
 from mmengine.dist import barrier, is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
 from vt.checkpoints.files import POINTER, open_plain, write_atomically
-from vt.checkpoints.newest import read_position
+from vt.checkpoints.newest import own_checkpoints, read_position
 from vt.engine.processes.process_variables import number_in
 from vt.errors import UserError
-
-from .checkpoint_hook import find_steps
 
 WRITTEN = '# Config of a run\n'  # first line of the configs that runs write
 LOCK, RECORD = 'run.lock', 'training.json'
 PLAN = 'to_set_aside'  # names of the files that a run sets aside when it begins, one a line
-PREFIXES = '(best_.+_|interrupted_)?'  # of the names of checkpoints
 
 
 class WorkDirectory(Hook):
@@ -37,7 +33,6 @@ class WorkDirectory(Hook):
 
     Args:
         work_dir: the folder.
-        cfg: config of the run, with the folder and the names of its checkpoints.
 
     Raises:
         UserError: on entering the context, if another training uses the folder.
@@ -45,11 +40,9 @@ class WorkDirectory(Hook):
 
     priority = 95  # after the rehearsal, before ResumeHook validates
 
-    def __init__(self, work_dir: str, cfg: Config) -> None:
+    def __init__(self, work_dir: str) -> None:
         self.path = Path(work_dir)
         self._plan = self.path / PLAN
-        checkpoints = (cfg.get('default_hooks') or {}).get('checkpoint') or {}
-        self._template, self._is_by_epoch = checkpoints.get('filename_tmpl'), checkpoints.get('by_epoch', True)
         self._moved = ''
         self._has_begun = False
 
@@ -88,13 +81,8 @@ class WorkDirectory(Hook):
     def _names(self, position: tuple[int, int] | str | None) -> list[str]:
         """Return the names of the files of a run: all, or those of later iterations than ``position``."""
         is_position = isinstance(position, tuple)
-        epoch, iteration = position if is_position else (-1, -1)
-        names = set()
-        done = {'epoch_{}.pth': epoch, 'iter_{}.pth': iteration}
-        if self._template:
-            done.setdefault(self._template, epoch if self._is_by_epoch else iteration)
-        for template, last in done.items():
-            names |= {path.name for step, path in find_steps(self.path, template, PREFIXES) if step > last}
+        done = dict(zip(('epoch', 'iter'), position if is_position else (-1, -1)))
+        names = [path.name for step, unit, _, path in own_checkpoints(self.path) if step > done[unit]]
         if not names and (is_position or not (self.path / RECORD).exists()):
             return []
         configs = [path for path in self.path.glob('*.py') if path.is_file()]
