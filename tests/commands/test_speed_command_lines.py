@@ -74,10 +74,3 @@ def test_threads_that_wait_sleep_soon(chosen, expected, tmp_path):
     assert f'spins: {expected}' in result.stdout
     if expected and 'OMP_NUM_THREADS = ' in result.stderr:  # GNU OpenMP, as in PyTorch for Linux
         assert f"GOMP_SPINCOUNT = '{expected}'" in result.stderr
-
-
-def test_another_runner_is_left_alone(tmp_path):
-    imports = "custom_imports.imports=['vt','engine.interruption.own_runner']"
-    options = [*SMALL_CLASSIFIER, imports, 'runner_type=PlainRunner', 'train_cfg.max_epochs=1']
-    result = run_forked('train.py', CONFIG, cwd=tmp_path, options=options)
-    assert speed_line(result) == 'no settings are applied, because the config sets runner_type=PlainRunner'

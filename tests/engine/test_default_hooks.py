@@ -8,7 +8,7 @@ import pytest
 from forked_tools import ForkedTool, run_forked
 from mmengine.config import Config
 from mmengine.hooks import CheckpointHook, LoggerHook
-from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, Runner
+from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop
 from tool_runner import ROOT, SMALL_CLASSIFIER
 
 from vt.engine.default_hooks import check_hooks, enter_defaults
@@ -35,7 +35,6 @@ def test_a_class_a_name_and_one_with_a_prefix(given, scope):
     assert cfg.default_hooks.checkpoint == dict(type='vt.CheckpointHook', interval=2)
     assert [hook.type for hook in cfg.custom_hooks] == ['vt.CheckpointHook', 'EMAHook']
     assert cfg.train_cfg == dict(type='vt.EpochBasedTrainLoop', max_epochs=1)
-    assert entered(runner_type=given(Runner)).runner_type == 'vt.VTRunner'
 
 
 @pytest.mark.parametrize(
@@ -78,13 +77,11 @@ def test_what_a_config_names_itself_stays():
     class OwnHook(CheckpointHook):
         """A subclass."""
 
-    cfg = entered(default_hooks=dict(checkpoint=dict(type=OwnHook), seed=None, timer=None), runner_type='mine')
+    cfg = entered(default_hooks=dict(checkpoint=dict(type=OwnHook), seed=None, timer=None))
     assert cfg.default_hooks.checkpoint.type is OwnHook
     assert 'seed' not in cfg.default_hooks
-    assert cfg.runner_type == 'mine'
     assert entered(default_hooks=dict(checkpoint=None)).default_hooks.checkpoint is None
     assert entered().default_hooks.checkpoint.type == 'vt.CheckpointHook'
-    assert 'runner_type' not in entered()
 
 
 @pytest.mark.parametrize(

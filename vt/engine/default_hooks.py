@@ -4,13 +4,9 @@ import difflib
 from typing import Any
 
 from mmengine.config import Config, ConfigDict
-from mmengine.hooks import (
-    CheckpointHook,
-    EarlyStoppingHook,
-    LoggerHook,
-)
-from mmengine.registry import HOOKS, LOOPS, RUNNERS, Registry
-from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, Runner
+from mmengine.hooks import CheckpointHook, EarlyStoppingHook, LoggerHook
+from mmengine.registry import HOOKS, LOOPS, Registry
+from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop
 
 from vt.errors import UserError
 
@@ -32,7 +28,6 @@ REPLACEMENTS = {
     CheckpointHook: 'vt.CheckpointHook',
     EarlyStoppingHook: 'vt.EarlyStoppingHook',
     EpochBasedTrainLoop: 'vt.EpochBasedTrainLoop',
-    Runner: 'vt.VTRunner',
 }
 
 
@@ -54,7 +49,6 @@ def enter_defaults(cfg: Config) -> None:
         logger.setdefault('log_metric_by_epoch', False)  # scores lie at iterations, on one axis with losses
     for hook in (*hooks.values(), *(cfg.get('custom_hooks') or ())):
         _replace(hook, HOOKS, scope)
-    _replace(cfg, RUNNERS, scope, 'runner_type')
     _enter_loop(cfg.get('train_cfg') or {}, scope)
 
 
@@ -84,11 +78,11 @@ def _enter_loop(loop: dict, scope: str | None) -> None:
     _replace(loop, LOOPS, scope)
 
 
-def _replace(part: Any, registry: Registry, scope: str | None, key: str = 'type') -> None:
+def _replace(part: Any, registry: Registry, scope: str | None) -> None:
     """Replace the type of a part of a config, a name or a class, if it is a class that VT replaces."""
-    named = _find(part.get(key), registry, scope) if isinstance(part, (dict, Config)) else None
+    named = _find(part.get('type'), registry, scope) if isinstance(part, dict) else None
     if isinstance(named, type) and named in REPLACEMENTS:
-        part[key] = REPLACEMENTS[named]
+        part['type'] = REPLACEMENTS[named]
 
 
 def _find(named: Any, registry: Registry, scope: str | None) -> Any:

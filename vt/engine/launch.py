@@ -22,7 +22,7 @@ from .runner import VTRunner
 
 
 def build_runner(cfg: Config, amp: bool = False) -> Runner:
-    """Build the runner of a config, :class:`vt.VTRunner` unless ``runner_type`` names another one.
+    """Build the runner of a config: :class:`vt.VTRunner`, or the subclass of it that ``runner_type`` names.
 
     With several processes, call :func:`vt.engine.processes.distributed.join_processes` first. In one process SyncBN is
     replaced by BN, and the log says so.
@@ -32,20 +32,20 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
         amp: train in mixed precision, see :func:`vt.engine.mixed_precision.choose_dtype`.
 
     Raises:
-        UserError: another runner where the key ``fsdp`` is meant.
+        UserError: ``runner_type`` is another class.
     """
     enter_amp(cfg, amp)
-    own_runner = cfg.get('runner_type')
     asks_sync_bn = cfg.get('sync_bn') or 'SyncBN' in str(cfg.model)
-    if own_runner and ('FlexibleRunner' in str(own_runner) or cfg.get('fsdp')):
-        raise UserError('runner_type: models are sharded by the key fsdp, and by the runner of VT alone: leave it out')
+    named = cfg.get('runner_type') or Runner
+    kind = RUNNERS.get(named) if isinstance(named, str) else named
+    kind = VTRunner if kind is Runner else kind
+    if not (isinstance(kind, type) and issubclass(kind, VTRunner)):
+        raise UserError(f'runner_type={named} is neither vt.VTRunner nor a subclass of it: leave it out')
     enter_defaults(cfg)
     if cfg.get('randomness', {}).get('deterministic'):
         os.environ.setdefault('CUBLAS_WORKSPACE_CONFIG', ':4096:8')  # PyTorch requires it for deterministic cuBLAS
     with naming_part('building the run', cfg.to_dict()):
-        runner = RUNNERS.build(cfg) if own_runner else VTRunner.from_cfg(cfg)
-    if not isinstance(runner, VTRunner):
-        runner.logger.info(f'Speed: no settings are applied, because the config sets runner_type={own_runner}')
+        runner = kind.from_cfg(cfg)
     if asks_sync_bn and get_world_size() == 1:
         runner.logger.info('SyncBN is replaced by BN, because there is one process.')
     return runner

@@ -253,20 +253,6 @@ build_runner(read_config(sys.argv[1], options | dict(work_dir='run'))).train()
     assert [path.name for path in (used / 'run').glob('epoch*.pth')] == ['epoch_1.pth']
 
 
-def test_a_runner_of_ones_own_mixes_nothing_either(used):
-    (used / 'config.py').write_text(f"""
-_base_ = '{CONFIG}'
-custom_imports = dict(imports=['vt', 'engine.interruption.own_runner'])
-runner_type = 'PlainRunner'
-""")
-    before = files(used / 'run')
-    arguments = ['config.py', '--skip-data-check', '--work-dir', 'run']
-    result = run_forked('train.py', *arguments, cwd=used, options=[*FEW, *OTHER])
-    assert result.returncode == 0, result.stderr
-    (earlier,) = (used / 'run').glob('earlier_run_*')
-    assert files(earlier) == before
-
-
 @pytest.mark.parametrize('count', [1, 2])
 def test_two_trainings_of_one_folder(count, tmp_path):
     """One of two that start together is refused in a line; when the other is killed, the folder is free."""

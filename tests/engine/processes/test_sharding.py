@@ -134,7 +134,7 @@ def test_bfloat16(folder, one):
         (1, [], 'fsdp is for several processes: start them with tools/dist_train.sh'),
         (2, ["fsdp.units=['Layer']"], "fsdp.units=['Layer'] names no class of the model: it has "),
         (1, ['speed.compile=True'], 'compile is not tested with fsdp'),
-        (1, [ALONE, 'runner_type=FlexibleRunner'], 'models are sharded by the key fsdp, and by the runner of VT'),
+        (1, [ALONE, 'runner_type=FlexibleRunner'], 'runner_type=FlexibleRunner is neither vt.VTRunner nor a subclass'),
     ],
 )
 def test_what_does_not_work_is_one_line(count, options, message, folder, tmp_path):
