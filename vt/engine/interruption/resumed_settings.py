@@ -65,7 +65,7 @@ def settle(runner: Runner, checkpoint: dict, length: int, is_rescaled: bool = Fa
     keys = sorted(key for key in asked | had if asked.get(key) != had.get(key))
     scheduled = [key for key in keys if SCHEDULE.match(key) and not key.endswith('.type')]
     then, now = (str(settings.get(TYPE)).rpartition('.')[2] for settings in (had, asked))
-    groups = [len(checkpoint['optimizer']['param_groups']), len(runner.optim_wrapper.param_groups)]
+    groups = [len(checkpoint['optimizer']['param_groups']), len(runner.optim_wrapper.optimizer.param_groups)]
     if then != now:  # states of Adam and AdamW, for one, have the same keys
         raise UserError(f'the checkpoint has the optimizer {then}, and the config {now}{OTHER}')
     if groups[0] != groups[1]:
