@@ -3,19 +3,8 @@
 import mmcv
 import numpy as np
 import pytest
-from bad_input.images import DAMAGED, GREY, MODES, RGB, colours, encode
+from bad_input.images import DAMAGED, GREY, MODES, colours
 from bad_input.kept_run import FOLDER, assert_refused, train
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """Four images of two classes, in ``data/images``."""
-    for label in ('cat', 'dog'):
-        (tmp_path / 'data/images' / label).mkdir(parents=True)
-        for index in range(2):
-            (tmp_path / f'data/images/{label}/{index}.png').write_bytes(encode(RGB))
-    return tmp_path
-
 
 PILLOW = "pipeline[0].update(imdecode_backend='pillow')"
 DEEP = [*((kind, '') for kind in DAMAGED), ('truncated PNG', PILLOW), ('truncated JPEG', 'workers')]

@@ -22,15 +22,6 @@ def limited(limit, folder, config, *arguments):
     return run_forked(LIMITED, limit, ROOT / 'tools/train.py', 'config.py', *arguments, cwd=folder)
 
 
-@pytest.fixture
-def folder(tmp_path):
-    for label in ('cat', 'dog'):
-        (tmp_path / 'data/images' / label).mkdir(parents=True)
-        for index in range(2):
-            (tmp_path / f'data/images/{label}/{index}.png').write_bytes(encode(RGB))
-    return tmp_path
-
-
 def test_a_killed_worker_shows_what_pytorch_says(kept, tmp_path):
     config = f"{DIGITS}custom_imports = dict(imports=['vt', 'bad_input.killing_step'])\n"
     config += "train_dataloader.update(num_workers=1)\ntrain_dataloader['dataset']['pipeline'] = [dict(type='Kill')]\n"

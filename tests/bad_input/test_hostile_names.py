@@ -49,10 +49,7 @@ def test_a_list_of_classes_that_is_none_is_refused_before_a_run(classes, kept, t
     assert '\x1b' not in result.stderr
 
 
-def test_a_bad_file_of_such_a_name_is_named_without_it(kept, tmp_path):
-    for folder in ('cat', 'dog'):
-        for index in range(2):
-            write(tmp_path / 'data/images' / folder / f'{index}.png')
+def test_a_bad_file_of_such_a_name_is_named_without_it(kept, folder, tmp_path):
     write(tmp_path / f'data/images/dog/{RED}.png', b'no image')
     write(tmp_path / 'data/images/dog' / os.fsdecode(b'\xff.png'), b'no image')
     (tmp_path / 'config.py').write_text(FOLDER)

@@ -1,12 +1,18 @@
 """The explorer's page in a real browser, as a user has it."""
 
 import contextlib
+import http.client
+import os
 import shutil
+import signal
 import socket
 import time
 
 import pytest
 from forked_tools import ForkedTool
+
+HEAD = b'--X\r\nContent-Disposition: form-data; name="files"; filename="mine.png"\r\n\r\n'  # of a form
+SECONDS = 600  # until something that does not come is given up; a loaded machine takes its time
 
 
 class Page:
@@ -61,23 +67,58 @@ class Page:
         return [[float(cell) for cell in row] for row in rows]
 
 
-@contextlib.contextmanager
-def serve(*arguments, cwd):
-    """The address at which ``tools/explore.py`` serves its page."""
-    with socket.create_server(('127.0.0.1', 0)) as free:
-        port = free.getsockname()[1]
-    tool = ForkedTool('explore.py', *arguments, '--port', port, cwd=cwd)
-    try:
-        end = time.monotonic() + 600
-        while f'http://127.0.0.1:{port}/' not in tool.stdout:
-            assert tool.process.is_alive(), tool.stderr
-            assert time.monotonic() < end, tool.stderr
+class Explorer:
+    """``tools/explore.py`` with a folder for what is temporary.
+
+    Args:
+        arguments: config, checkpoint, and more.
+        temporary: the folder.
+    """
+
+    def __init__(self, arguments, temporary):
+        with socket.create_server(('127.0.0.1', 0)) as free:
+            self.port = free.getsockname()[1]
+        self.temporary = temporary
+        temporary.mkdir(exist_ok=True)
+        env = os.environ | dict(TMPDIR=str(temporary))
+        self.tool = ForkedTool('explore.py', *arguments, '--port', self.port, cwd=temporary.parent, env=env)
+
+    def wait_until_served(self):
+        end = time.monotonic() + SECONDS
+        while 'until Ctrl-C' not in self.tool.stdout:
+            assert self.tool.process.is_alive(), self.tool.stderr
+            assert time.monotonic() < end, self.tool.stderr
             time.sleep(0.05)
-        yield f'http://127.0.0.1:{port}'
+        return self
+
+    def end(self, number):
+        self.tool.send_signal(number)
+        return self.tool.wait(SECONDS).returncode
+
+    def ask(self, method, path, body=None, **headers):
+        """An answer; names of headers have ``_`` for ``-``."""
+        connection = http.client.HTTPConnection('127.0.0.1', self.port, timeout=SECONDS)
+        connection.request(method, path, body, {name.replace('_', '-'): value for name, value in headers.items()})
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        return answer
+
+    def upload(self, content):
+        kind = 'multipart/form-data; boundary=X'
+        try:
+            return self.ask('POST', '/gradio_api/upload', HEAD + content + b'\r\n--X--\r\n', Content_Type=kind).status
+        except ConnectionError:
+            return 'closed'  # while the rest of a body that is refused is sent
+
+
+@contextlib.contextmanager
+def explore(arguments, temporary):
+    explorer = Explorer(arguments, temporary)
+    try:
+        yield explorer.wait_until_served()
     finally:
-        tool.send_signal(2)
-        tool.wait(20)
-        tool.send_signal(9)
+        explorer.end(signal.SIGKILL)
 
 
 @contextlib.contextmanager

@@ -1,25 +1,19 @@
 """What the page gives away, how much it takes, what is left of uploads when it ends: real processes and requests."""
 
-import http.client
-import os
 import re
 import signal
 import socket
 import stat
-import time
-from contextlib import contextmanager
 
 import cv2
 import numpy as np
 import pytest
 from apis.small_models import make
-from explorer.served_page import browse
-from forked_tools import ForkedTool, run_forked
+from explorer.served_page import HEAD, browse, explore
+from forked_tools import run_forked
 from tool_runner import assert_one_line
 
 pytest.importorskip('gradio', reason="the page needs Gradio: pip install 'visual-transformers[explorer]'")
-HEAD = b'--X\r\nContent-Disposition: form-data; name="files"; filename="mine.png"\r\n\r\n'  # of a form
-SECONDS = 600  # until something that does not come is given up; a loaded machine takes its time
 
 
 @pytest.fixture(scope='module')
@@ -27,63 +21,9 @@ def model(tmp_path_factory):
     return make(tmp_path_factory.mktemp('a model'), 'resnet18-half_digits')[:2]
 
 
-class Explorer:
-    """``tools/explore.py`` with a folder for what is temporary.
-
-    Args:
-        model: config and checkpoint.
-        temporary: the folder.
-    """
-
-    def __init__(self, model, temporary):
-        with socket.create_server(('127.0.0.1', 0)) as free:
-            self.port = free.getsockname()[1]
-        self.temporary = temporary
-        temporary.mkdir(exist_ok=True)
-        arguments, env = [*model, '--port', self.port, '--images', '1'], os.environ | dict(TMPDIR=str(temporary))
-        self.tool = ForkedTool('explore.py', *arguments, cwd=temporary.parent, env=env)
-
-    def wait_until_served(self):
-        end = time.monotonic() + SECONDS
-        while 'until Ctrl-C' not in self.tool.stdout:
-            assert self.tool.process.is_alive(), self.tool.stderr
-            assert time.monotonic() < end, self.tool.stderr
-            time.sleep(0.05)
-        return self
-
-    def end(self, number):
-        self.tool.send_signal(number)
-        return self.tool.wait(SECONDS).returncode
-
-    def ask(self, method, path, body=None, **headers):
-        """An answer; names of headers have ``_`` for ``-``."""
-        connection = http.client.HTTPConnection('127.0.0.1', self.port, timeout=SECONDS)
-        connection.request(method, path, body, {name.replace('_', '-'): value for name, value in headers.items()})
-        answer = connection.getresponse()
-        answer.read()
-        connection.close()
-        return answer
-
-    def upload(self, content):
-        kind = 'multipart/form-data; boundary=X'
-        try:
-            return self.ask('POST', '/gradio_api/upload', HEAD + content + b'\r\n--X--\r\n', Content_Type=kind).status
-        except ConnectionError:
-            return 'closed'  # while the rest of a body that is refused is sent
-
-
-@contextmanager
-def explore(model, temporary):
-    explorer = Explorer(model, temporary)
-    try:
-        yield explorer.wait_until_served()
-    finally:
-        explorer.end(signal.SIGKILL)
-
-
 @pytest.fixture(scope='module')
 def page(model, tmp_path_factory):
-    with explore(model, tmp_path_factory.mktemp('a page') / 'temporary') as page:
+    with explore((*model, '--images', '1'), tmp_path_factory.mktemp('a page') / 'temporary') as page:
         yield page
 
 
@@ -109,7 +49,7 @@ def test_nothing_but_uploads_is_served_and_large_ones_are_refused(page, model):
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_uploads_are_private_and_gone_when_it_ends(number, model, tmp_path):
-    with explore(model, tmp_path / 'temporary') as page:
+    with explore((*model, '--images', '1'), tmp_path / 'temporary') as page:
         assert page.upload(b'a') == 200
         (folder,) = page.temporary.glob('vt_explorer_*')
         assert list(folder.glob('*/mine.png'))

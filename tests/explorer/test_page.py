@@ -8,7 +8,7 @@ import pytest
 import torch
 from apis.small_models import make, sharpen
 from bad_input.hostile_images import png
-from explorer.served_page import browse, serve
+from explorer.served_page import browse, explore
 from mmengine.dataset import pseudo_collate
 
 from vt import apis, record_attention
@@ -45,7 +45,8 @@ def image(folder):
 @pytest.fixture(scope='module')
 def page(folder, classifier):
     plain = make(folder, 'resnet18-half_digits')  # it has no tokens
-    with serve(*classifier[:2], '--compare', *plain[:2], cwd=folder) as address, browse(address) as page:
+    arguments = *classifier[:2], '--compare', *plain[:2]
+    with explore(arguments, folder / 'temporary') as served, browse(f'http://127.0.0.1:{served.port}') as page:
         page.wait(lambda page: 'Shown: 0' in page.text('#status'))
         yield page
 
