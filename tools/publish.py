@@ -8,7 +8,7 @@ from vt.commands.arguments import ToolParser
 
 def parse_args() -> argparse.Namespace:
     parser = ToolParser(
-        "Publish a checkpoint's weights as safetensors, with its config and scores in the header of the file.",
+        "Publish a checkpoint's weights as safetensors, with its config in the header of the file.",
         'python tools/publish.py work_dirs/vt-resnet18_digits/epoch_15.pth vt-resnet18_digits.safetensors',
     )
     parser.add_argument('checkpoint', nargs='?', type=Path, help='path of a checkpoint')
@@ -17,9 +17,6 @@ def parse_args() -> argparse.Namespace:
     )
     header = parser.add_argument_group('header of the file')
     header.add_argument('--config', type=Path, help='path of the config (default: the text in the checkpoint)')
-    header.add_argument(
-        '--metrics', type=Path, help='scores of this checkpoint, by tools/test.py --out FILE.json --out-item metrics'
-    )
     header.add_argument(
         '--show', type=Path, metavar='FILE', help='print the header of a published checkpoint, and exit'
     )
@@ -45,8 +42,8 @@ def main() -> None:
             raise UserError('give CHECKPOINT and OUT, or --show FILE')
         if args.format and not (args.config and args.model and args.out):
             raise UserError('--format needs CHECKPOINT, OUT, --config and --model, the name in timm')
-        if (args.model and not args.format) or (args.metrics and args.format):
-            raise UserError('--model is for --format, and --metrics is for files of VT: leave it out')
+        if args.model and not args.format:
+            raise UserError('--model is for --format: leave it out')
         with weights_only(unless=args.trust_checkpoint):
             if args.show:
                 show(args.show)
@@ -57,7 +54,7 @@ def main() -> None:
                 print(f'written to {path}')
             else:
                 config = read_config(str(args.config)).pretty_text if args.config else None
-                print(f'written to {publish(args.checkpoint, args.out, config, args.metrics)}')
+                print(f'written to {publish(args.checkpoint, args.out, config)}')
 
 
 if __name__ == '__main__':

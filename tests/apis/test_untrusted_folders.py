@@ -20,7 +20,7 @@ from mmpretrain.models import GlobalAveragePooling
 from tool_runner import assert_one_line
 
 from vt import apis
-from vt.apis.folders import describe, save_folder
+from vt.apis.folders import describe, save_model
 from vt.apis.saved_types import TYPES
 from vt.engine.prepare import read_config
 from vt.errors import UserError
@@ -38,7 +38,7 @@ def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp('saved by us')
     for name in SMALL:
         _, _, model, _ = make(folder, name)
-        save_folder(model, folder / 'saved' / name)
+        save_model(model, folder / 'saved' / name)
     return folder / 'saved'
 
 
@@ -147,7 +147,7 @@ def test_a_users_own_part_is_saved_and_read_once_it_is_listed(tmp_path, monkeypa
         describe(cfg)
     monkeypatch.setitem(TYPES, 'vt', f'{TYPES["vt"]} OwnNeck')
     model = apis.get_model(cfg)
-    save_folder(model, tmp_path)
+    save_model(model, tmp_path)
     images = torch.rand(2, 3, 32, 32)
     assert torch.equal(apis.get_model(tmp_path)(images), model(images))
 
@@ -174,7 +174,7 @@ def test_a_model_with_another_part_is_refused_when_it_is_saved(part, tmp_path):
     with pytest.raises(
         UserError, match=rf"^model\.backbone\.type='{part}' is none .* \(tools/publish\.py\) and a config$"
     ):
-        save_folder(model, tmp_path, cfg)
+        save_model(model, tmp_path, cfg)
     assert not [*tmp_path.iterdir()]
 
 

@@ -12,7 +12,7 @@ from bad_input.kept_run import FOLDER
 from bad_input.one_process import call
 from tool_runner import ROOT, assert_one_line
 
-from vt.apis.hub import HubModel
+from vt import apis
 
 DIGITS = f'{ROOT}/configs/vt_resnet/vt-resnet18_digits.py'
 IMAGENET = f'{ROOT}/configs/vt_resnet/vt-resnet18_8xb32-90e_in1k.py'
@@ -109,7 +109,7 @@ def folder(tmp_path_factory):
         for path in made[:2]:
             path.rename(folder / f'{name}{path.suffix}')
         if name == 'digits':
-            HubModel(made[2]).save_pretrained(folder / 'saved')
+            apis.save_model(made[2], folder / 'saved')
             (folder / 'data/more').mkdir(parents=True)
             write_image(folder / 'data/a.png', made[3]['inputs'])
     (folder / 'saved/model.safetensors').unlink()

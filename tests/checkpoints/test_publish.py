@@ -27,15 +27,13 @@ def written(folder, **more):
 
 def test_what_is_published_is_the_weights_and_what_they_are(tmp_path):
     layer, checkpoint = written(tmp_path)
-    (tmp_path / 'metrics.json').write_text('{"accuracy/top1": 97.5, "matrix": [[1, 2], [null, 4]]}')
-    path = publish(checkpoint, tmp_path / 'name.safetensors', metrics=tmp_path / 'metrics.json')
+    path = publish(checkpoint, tmp_path / 'name.safetensors')
     assert path.name == f'name-{content_digits(path.read_bytes())}.safetensors'
     metadata = read_metadata(path)
     assert metadata['config'] == 'a = 1\nb = 2\n'
     assert metadata['vt'] == vt.__version__
     assert metadata['torch'] == torch.__version__
     assert json.loads(metadata['classes']) == ['x', 'y']
-    assert json.loads(metadata['metrics']) == {'accuracy/top1': 97.5, 'matrix': [[1, 2], [None, 4]]}
     assert (metadata['epoch'], metadata['iter']) == ('2', '8')
     with safe_open(path, 'pt') as file:
         assert set(file.keys()) == {'weight', 'bias'}
@@ -44,7 +42,7 @@ def test_what_is_published_is_the_weights_and_what_they_are(tmp_path):
     other = torch.nn.Linear(3, 2)
     load_weights(other, path)
     assert torch.equal(other.weight, layer.weight)
-    assert publish(checkpoint, tmp_path / 'name.safetensors', metrics=tmp_path / 'metrics.json') == path  # the same
+    assert publish(checkpoint, tmp_path / 'name.safetensors') == path  # the same
 
 
 def test_shared_and_strided_tensors_are_published(tmp_path):
@@ -62,8 +60,6 @@ def test_shared_and_strided_tensors_are_published(tmp_path):
     [
         (['a.pth', 'a.pth'], 'the name of a published checkpoint must end with .safetensors'),
         (['none.pth', 'a.safetensors'], 'there is no checkpoint none.pth'),
-        (['a.pth', 'a.safetensors', '--metrics', 'none.json'], 'there is no none.json'),
-        (['a.pth', 'a.safetensors', '--metrics', 'a.pth'], 'a.pth is damaged: '),
         (['a.pth'], 'give CHECKPOINT and OUT, or --show FILE'),
         (['--show', 'a.pth'], 'a.pth is not a .safetensors file'),
         (['--show', 'changed-01234567.safetensors'], 'its content has the digits'),
@@ -101,11 +97,11 @@ def test_every_tool_takes_it(tmp_path):
         assert result.returncode == 0, result.stderr
         measured.append(json.loads((tmp_path / 'metrics.json').read_text()))
         if len(measured) == 1:
-            result = run_forked('publish.py', checkpoint, 'a.safetensors', '--metrics', 'metrics.json', cwd=tmp_path)
+            result = run_forked('publish.py', checkpoint, 'a.safetensors', cwd=tmp_path)
             assert result.returncode == 0, result.stderr
             (checkpoint,) = tmp_path.glob('a-*.safetensors')
             assert result.stdout == f'written to {checkpoint.name}\n'
-    assert measured[0] == measured[1] == json.loads(read_metadata(checkpoint)['metrics'])
+    assert measured[0] == measured[1]
     result = run_forked('train.py', CONFIG, cwd=tmp_path, options=[*FEW, f'load_from={checkpoint}'])
     assert result.returncode == 0, result.stderr
     assert f'Load checkpoint from {checkpoint}' in result.stdout

@@ -17,7 +17,6 @@ from tool_runner import assert_one_line
 from video.written_videos import write
 
 from vt import apis
-from vt.apis.hub import HubModel
 from vt.commands.predict import predict_batch
 from vt.commands.result_file import ResultFile
 from vt.errors import UserError
@@ -109,7 +108,7 @@ def test_mixed_precision(classifier, images):
 
 def test_a_saved_model_is_its_folder(classifier, images):
     config, checkpoint, model, _ = classifier
-    HubModel(model).save_pretrained(images / 'saved')
+    apis.save_model(model, images / 'saved')
     for source, out in ((('saved', 'saved'), 'a.json'), ((config, checkpoint), 'b.json')):
         result = run_forked('predict.py', *source, 'data/a.png', '--out', out, cwd=images)
         assert result.returncode == 0, result.stderr

@@ -39,10 +39,10 @@ TAUGHT = ('vt.DistilledClassifier', 'vt.TokenLabelClassifier')  # saved as an Im
 BESIDE = ('type', '_scope_', 'requires_grad')  # keys that builders remove before they call a type
 TUPLE = 'tuple'  # JSON has no tuples, and the libraries distinguish them from lists
 LARGEST = 2**17  # number that a saved model may contain
-ADVICE = 'give a folder that was written by save_pretrained'
+ADVICE = 'give a folder that was written by vt.apis.save_model'
 
 
-def save_folder(model: BaseModel, folder: Path, cfg: Config | None = None) -> None:
+def save_model(model: BaseModel, folder: str | PathLike, cfg: Config | None = None) -> None:
     """Write a model to a folder; each file is written atomically.
 
     Settings of training are not saved: data sets, initial weights, augmentations, teachers.
@@ -67,8 +67,8 @@ def save_folder(model: BaseModel, folder: Path, cfg: Config | None = None) -> No
     description = dict(library=DISTRIBUTION, format=FORMAT, versions=versions, **describe(cfg), **meta)
     text = json.dumps(_as_json(description), indent=2, allow_nan=False)
     classes = dict(classes=json.dumps(meta['classes'])) if 'classes' in meta else {}
-    write_atomically(folder / WEIGHTS, as_safetensors(model.state_dict(), classes | versions))
-    write_atomically(folder / CONFIG, f'{text}\n')
+    write_atomically(Path(folder, WEIGHTS), as_safetensors(model.state_dict(), classes | versions))
+    write_atomically(Path(folder, CONFIG), f'{text}\n')
 
 
 def describe(cfg: Config) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from vt.engine.checks.classes import compare_with_checkpoint, heads
 from vt.engine.checks.config import check_config
 from vt.engine.launch import build_model, draw_weights, require_device
 from vt.engine.mixed_precision import keep_scores_exact
-from vt.engine.prepare import ROOT, apply_options, read_config, require_file
+from vt.engine.prepare import ROOT, apply_options, read_config
 from vt.engine.speed_settings import SpeedSettings, to_channels_last
 from vt.errors import UserError
 from vt.inference.test_set import build_test_set, in_scope
@@ -98,7 +98,7 @@ def get_model(
 
     Without a checkpoint the weights are uninitialised: ``model.init_weights()`` initialises them as in the config, and
     downloads weights that the config names. If ``overrides`` contain ``init_cfg=dict(type='Pretrained', ...)``, this
-    function does so. Folders of ``save_pretrained`` contain their weights.
+    function does so. Folders of :func:`vt.apis.save_model` contain their weights.
 
     Args:
         name_or_config: name of a model, path of a config (``.py``) or of a saved model's folder, or a config.
@@ -207,14 +207,6 @@ def resolve_weights(name_or_config: Source, pretrained: str | PathLike | bool | 
         return str(require(pretrained, WEIGHTS) if is_saved else pretrained) if pretrained else None
     name = Path(name_or_config).stem if isinstance(name_or_config, (str, PathLike)) else 'a config'
     raise UserError(f'there are no published weights of {name}: train it, and give the path of its checkpoint')
-
-
-def require_weights(name_or_config: Source, checkpoint: str | PathLike | None) -> str | None:
-    """Call :func:`resolve_weights` for a command-line tool, and require that a file exists."""
-    found = resolve_weights(name_or_config, checkpoint)
-    if found is not None:
-        require_file(found, 'checkpoint')
-    return found
 
 
 def _dataset_meta(model: BaseModel, cfg: Config, loaded: Checkpoint | None) -> dict[str, Any]:

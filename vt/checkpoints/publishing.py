@@ -14,23 +14,22 @@ import vt
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
-from .files import interpreting, read_json, write_atomically
+from .files import interpreting, write_atomically
 from .reading import SUFFIX, Checkpoint, content_digits, load_checkpoint
 
 OF_THE_RUN = re.compile(r'^(work_dir|load_from|resume) = .*\n', re.MULTILINE)  # settings unrelated to the model
 
 
-def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Path | None = None) -> Path:
+def publish(checkpoint: Path, out: Path, config: str | None = None) -> Path:
     """Write the weights of a checkpoint to a safetensors file, which cannot contain code.
 
     Averaged weights (EMA) are used if the checkpoint has them. The header contains the versions of VT and of libraries,
-    the text of the config, the classes of the data set, epoch and iteration, and metrics.
+    the text of the config, the classes of the data set, epoch and iteration.
 
     Args:
         checkpoint: checkpoint of mmengine.
         out: path to write; the first eight digits of the content's SHA-256 are added to its name.
         config: text of the config; by default the one in the checkpoint.
-        metrics: JSON file that ``tools/test.py --out FILE --out-item metrics`` wrote for this checkpoint.
 
     Returns:
         Path of the file.
@@ -41,8 +40,6 @@ def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Pat
     held = Checkpoint(str(checkpoint), load_checkpoint(checkpoint, 'cpu'))
     with interpreting(checkpoint):
         known = dict(classes=held.dataset_meta.get('classes'), epoch=held.meta.get('epoch'), iter=held.meta.get('iter'))
-        if metrics:
-            known['metrics'] = read_json(metrics, 'write it by tools/test.py --out FILE --out-item metrics')
         texts = {name: json.dumps(value) for name, value in known.items() if value is not None}
         if text := config or held.config:
             texts['config'] = OF_THE_RUN.sub('', text)

@@ -15,7 +15,6 @@ from vt.analysis.attention.token_attention import measure_tokenizers, print_toke
 from vt.analysis.attention.token_figure import draw_attention, draw_over_time, look, name_part
 from vt.analysis.figures import save_figure
 from vt.apis import get_model
-from vt.apis.model_zoo import require_weights
 from vt.engine.image_hooks import reads_bgr
 from vt.engine.launch import draw_weights, is_segmentation
 from vt.engine.prepare import read_config
@@ -87,7 +86,7 @@ def find_class(target: str, names: Sequence[str]) -> int:
 
 def prepare_images(args: argparse.Namespace, name: str) -> tuple[nn.Module, Path, list[dict], list[str]]:
     """Return the model, the path of the figure, samples of the requested images, and their titles."""
-    cfg = read(args)
+    cfg = read_config(args.config, args.cfg_options)
     work_dir = Path(cfg.get('work_dir') or Path('work_dirs', Path(args.config).stem))
     out = args.out or (work_dir if work_dir.is_dir() else Path()) / name
     check_output(out, args.config, args.checkpoint, *args.inputs)
@@ -103,7 +102,7 @@ def prepare_images(args: argparse.Namespace, name: str) -> tuple[nn.Module, Path
 def prepare(args: argparse.Namespace) -> tuple[nn.Module, Dataset, list[int], dict]:
     """Check the output; return the model, the test set, indices of images, and the origin for the JSON file."""
     check_output(args.out, args.config, args.checkpoint)
-    cfg = read(args)
+    cfg = read_config(args.config, args.cfg_options)
     model = build(cfg, args.checkpoint)
     dataset = build_test_set(model.cfg)
     indices = spread_evenly(dataset, args.images)
@@ -123,10 +122,3 @@ def build(cfg: Config, checkpoint: str | None) -> nn.Module:
     if not checkpoint:
         draw_weights(model)
     return model.to('cuda' if torch.cuda.is_available() else 'cpu')
-
-
-def read(args: argparse.Namespace) -> Config:
-    """Read the config, and find the weights."""
-    cfg = read_config(args.config, args.cfg_options)
-    args.checkpoint = require_weights(args.config, args.checkpoint)
-    return cfg

@@ -10,7 +10,7 @@ from pathlib import Path
 from mmengine.config import Config
 
 from vt.apis.inferencers import VideoInferencer, inferencer_of
-from vt.apis.model_zoo import require_weights, resolve_config
+from vt.apis.model_zoo import resolve_config
 from vt.checkpoints.files import write_atomically
 from vt.engine.errors import describe
 from vt.engine.launch import require_device
@@ -38,7 +38,7 @@ def explore(args: argparse.Namespace) -> None:
     models: Models = {}
     for config, checkpoint in chosen:
         cfg = resolve_config(config, args.cfg_options)
-        inferencer = inferencer_of(cfg, require_weights(config, checkpoint), device)
+        inferencer = inferencer_of(cfg, checkpoint, device)
         if isinstance(inferencer, VideoInferencer):
             raise UserError(f'{config} is a video model: use tools/analysis/show_tokens.py')
         name = Path(config).stem

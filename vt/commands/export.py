@@ -21,7 +21,7 @@ from torch.utils.data import Dataset, Subset
 from vt.analysis.speed.timing import time_interleaved
 from vt.analysis.tables import print_table
 from vt.apis.exporting import Network, Run, answered_by, encode, export_program, largest_difference
-from vt.apis.model_zoo import get_model, require_weights, resolve_config
+from vt.apis.model_zoo import get_model, resolve_config
 from vt.checkpoints.files import write_atomically
 from vt.engine.run_record import describe_device
 from vt.engine.speed_settings import use_threads
@@ -48,7 +48,7 @@ def export(args: argparse.Namespace) -> None:
     check_output(args.out, args.config, args.checkpoint)
     use_threads()
     cfg, name = resolve_config(args.config, args.cfg_options), Path(args.config).stem
-    model = get_model(cfg, require_weights(args.config, args.checkpoint))
+    model = get_model(cfg, args.checkpoint)
     network, inputs = Network(model), [*read_inputs(model, args.inputs, build_test_set, max(BATCHES))]
     images = torch.cat([one for one in inputs if one.shape == inputs[0].shape])
     images = images.repeat(-(-max(BATCHES) // len(images)), *[1] * (images.ndim - 1))

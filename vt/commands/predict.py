@@ -18,7 +18,7 @@ from torch import Tensor
 
 from vt.analysis.tables import print_table
 from vt.apis.inferencers import VideoInferencer, inferencer_of
-from vt.apis.model_zoo import require_weights, resolve_config
+from vt.apis.model_zoo import resolve_config
 from vt.checkpoints.files import read_json, write_atomically
 from vt.engine.errors import describe, in_one_line
 from vt.engine.launch import is_segmentation, require_device
@@ -56,8 +56,7 @@ def predict(args: argparse.Namespace) -> None:
     cfg = resolve_config(args.config, args.cfg_options)
     if args.amp:
         cfg.test_cfg = dict(cfg.get('test_cfg') or {}, fp16=True)
-    checkpoint = require_weights(args.config, args.checkpoint)
-    inferencer: Any = inferencer_of(cfg, checkpoint, device)
+    inferencer: Any = inferencer_of(cfg, args.checkpoint, device)
     SpeedSettings(**cfg.get('speed') or {}).set_process(device)
     if not inferencer.classes:
         print('warning: neither the config nor the checkpoint has class names: labels are numbers', file=sys.stderr)

@@ -8,7 +8,7 @@ import torch
 
 from vt.analysis.probing import Split, score_linear, score_neighbours
 from vt.analysis.tables import print_table
-from vt.apis.model_zoo import get_model, require_weights, resolve_config
+from vt.apis.model_zoo import get_model, resolve_config
 from vt.engine.run_record import describe_origin
 from vt.errors import UserError
 from vt.inference.features import HEAD, blocks_of, build_plain_training_set, extract_features
@@ -24,7 +24,7 @@ def probe(args: argparse.Namespace) -> None:
     if args.neighbours < 1 or args.c <= 0 or args.batch_size < 1:
         raise UserError('--neighbours and --batch-size must be at least 1, --c more than 0')
     cfg = resolve_config(args.config, args.cfg_options)
-    model = get_model(cfg, require_weights(args.config, args.checkpoint))
+    model = get_model(cfg, args.checkpoint)
     model.to('cuda' if torch.cuda.is_available() else 'cpu')
     layers = [HEAD] if args.layers is None else args.layers or [*blocks_of(model), HEAD]
     out = args.out or Path('work_dirs', Path(args.config).stem, 'probe')

@@ -9,7 +9,7 @@ from mmengine.config import Config
 from tool_runner import ROOT
 
 from vt.apis import ClassificationInferencer, get_model
-from vt.apis.folders import save_folder
+from vt.apis.folders import save_model
 from vt.commands.check_dataset import print_channels
 from vt.data_checks.data import check_data
 from vt.data_checks.data_report import read_data
@@ -129,7 +129,7 @@ def test_files_and_arrays_are_predicted_alike(folder):
 def test_a_saved_model_reads_bands(folder, tmp_path):
     cfg = config(folder, LOAD | dict(bands=[3, 2, 1, 0]), steps=[dict(type='Resize', scale=64)])
     model = get_model(cfg, pretrained=None)
-    save_folder(model, tmp_path / 'saved', cfg)
+    save_model(model, tmp_path / 'saved', cfg)
     path = str(folder / 'val/a/1.tif')
     (expected,), (found,) = (
         ClassificationInferencer(each, None)(path) for each in (model, get_model(tmp_path / 'saved'))

@@ -1,24 +1,20 @@
-"""A saved model predicts what it did, from a folder or a hub; nothing that is no data or no part gets in."""
+"""A saved model predicts what it did; nothing that is no data or no part gets in."""
 
 import copy
 import json
-import os
 import shutil
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 import torch
-from apis.hub_server import TOKEN, serve
 from apis.small_models import SMALL, make
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 
 from vt import apis
 from vt.apis.folders import describe, read_folder
-from vt.apis.hub import HubModel
-from vt.errors import FileError, MissingFileError, UserError
+from vt.errors import MissingFileError, UserError
 
 CLASSIFIER = 'vt-resnet18-half_digits'
 
@@ -29,7 +25,7 @@ def saved(tmp_path_factory):
     folder, models = tmp_path_factory.mktemp('some models'), {}
     for name in SMALL:
         config, _, model, sample = make(folder, name)
-        HubModel(model).save_pretrained(folder / 'saved' / name)
+        apis.save_model(model, folder / 'saved' / name)
         models[name] = config, model, sample, folder / 'saved' / name
     return models
 
@@ -46,10 +42,9 @@ def predict(model, sample):
 @pytest.mark.parametrize('name', SMALL)
 def test_a_saved_model_predicts_the_same_bits(name, saved):
     config, model, sample, folder = saved[name]
-    assert {path.name for path in folder.iterdir()} == {'config.json', 'model.safetensors', 'README.md'}
+    assert {path.name for path in folder.iterdir()} == {'config.json', 'model.safetensors'}
     assert describe(read_folder(folder)) == describe(model.cfg)  # tuples are tuples
     for again in (
-        HubModel.from_pretrained(folder).model,
         apis.get_model(str(folder), pretrained=True),
         apis.get_model(config, pretrained=folder),
     ):
@@ -82,7 +77,7 @@ def test_data_sets_and_paths_of_this_machine_are_not_saved(saved, tmp_path):
         pipeline=[load, resize, dict(type='CenterCrop', crop_size=32), dict(type='PackInputs')],
     )
     cfg.model.init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'some.pth'))
-    HubModel(model, cfg).save_pretrained(tmp_path / 'saved')
+    apis.save_model(model, tmp_path / 'saved', cfg)
     text = (tmp_path / 'saved/config.json').read_text()
     assert str(tmp_path) not in text
     assert json.loads(text)['pipeline'] == [dict(type='LoadImageFromFile'), *cfg.test_dataloader.dataset.pipeline[1:]]
@@ -91,38 +86,6 @@ def test_data_sets_and_paths_of_this_machine_are_not_saved(saved, tmp_path):
     again.cfg = cfg
     samples = [apis.inferencer_of(source).pipeline(image) for source in (again, tmp_path / 'saved')]
     assert torch.equal(samples[0]['inputs'], samples[1]['inputs'])
-
-
-PUSH = """
-import sys, torch
-from vt import apis
-from vt.apis.hub import HubModel
-model = apis.get_model(sys.argv[1])
-assert '/me/digits/commit/' in HubModel(model).push_to_hub('digits')
-fetched = HubModel.from_pretrained('me/digits').model
-images = torch.rand(2, 3, 32, 32)
-assert torch.equal(fetched(images), model(images))
-for name in ('me/nothing', 'me/empty'):
-    try:
-        HubModel.from_pretrained(name)
-    except ValueError as error:
-        print(error)
-"""
-
-
-def test_a_model_is_pushed_to_a_hub_and_fetched(saved, tmp_path):
-    *_, folder = saved[CLASSIFIER]
-    with serve() as hub:
-        hub.repositories['me/empty'] = {}
-        env = dict(os.environ, HF_ENDPOINT=hub.address, HF_HOME=str(tmp_path), HF_TOKEN=TOKEN.split()[1])
-        command = [sys.executable, '-c', PUSH, folder]
-        result = subprocess.run(command, capture_output=True, text=True, env=env, cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    pushed = hub.repositories['me/digits']
-    assert pushed == {path.name: path.read_bytes() for path in folder.iterdir()}
-    lines = [line for line in result.stdout.splitlines() if line.startswith('me/')]
-    assert len(lines) == 2
-    assert all('and could not be downloaded from the hub: 404 ' in line for line in lines)
 
 
 def spoil(content, change):
@@ -191,7 +154,7 @@ def test_a_bad_config_is_one_line_and_nothing_of_it_is_run(kind, saved, tmp_path
     shutil.copytree(folder, tmp_path / 'bad')
     config = tmp_path / 'bad/config.json'
     config.write_text(content if isinstance(content, str) else spoil(config.read_text(), content))
-    for read in (HubModel.from_pretrained, apis.get_model, apis.inferencer_of):
+    for read in (apis.get_model, apis.inferencer_of):
         with pytest.raises(UserError) as error:
             read(tmp_path / 'bad')
         assert message in str(error.value)
@@ -203,9 +166,9 @@ def test_a_bad_config_is_one_line_and_nothing_of_it_is_run(kind, saved, tmp_path
 def test_a_folder_without_a_file_is_one_line(name, saved, tmp_path):
     shutil.copytree(saved[CLASSIFIER][3], tmp_path / 'bad')
     (tmp_path / 'bad' / name).unlink()
-    for read in (HubModel.from_pretrained, apis.get_model, apis.inferencer_of):
+    for read in (apis.get_model, apis.inferencer_of):
         with pytest.raises(
-            MissingFileError, match=f'holds no {name}: give a folder that was written by save_pretrained'
+            MissingFileError, match=f'holds no {name}: give a folder that was written by vt.apis.save_model'
         ):
             read(tmp_path / 'bad')
 
@@ -213,17 +176,8 @@ def test_a_folder_without_a_file_is_one_line(name, saved, tmp_path):
 def test_what_can_not_be_saved_is_one_line(saved, tmp_path):
     _, model, *_ = saved[CLASSIFIER]
     with pytest.raises(UserError, match='Linear has no attribute cfg: give cfg'):
-        HubModel(torch.nn.Linear(1, 1)).save_pretrained(tmp_path)
+        apis.save_model(torch.nn.Linear(1, 1), tmp_path)
     cfg = Config(model.cfg.to_dict())
     cfg.model.head.loss = dict(type=torch.nn.CrossEntropyLoss)
     with pytest.raises(UserError, match=r'model\.head\.loss\.type=.* is none of the types'):
-        HubModel(model, cfg).save_pretrained(tmp_path)
-    with pytest.raises(FileError, match='nowhere/at all is no folder, and could not be downloaded'):
-        HubModel.from_pretrained('nowhere/at all')
-
-
-def test_without_the_extra_one_line_says_so(monkeypatch):
-    monkeypatch.delitem(sys.modules, 'vt.apis.hub')
-    monkeypatch.setitem(sys.modules, 'huggingface_hub', None)
-    with pytest.raises(UserError, match=r"needs huggingface_hub: pip install 'visual-transformers\[hub\]'"):
-        import vt.apis.hub  # noqa: F401
+        apis.save_model(model, tmp_path, cfg)
