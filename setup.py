@@ -69,7 +69,6 @@ setup(
         'docs': read_requirements('docs'),  # the site of mkdocs.yml
         'sweeps': ['submitit>=1.5,<2'],  # tools/sweep.py
         'heat-maps': ['grad-cam>=1.5,<2'],  # tools/analysis/show_heat_maps.py, also in the explorer and reports
-        'hub': ['huggingface_hub>=1,<3'],  # hf:// weights
         'transformers': ['transformers>=5,<6'],  # vt.HuggingFaceBackbone
         'timm': ['timm>=1,<2'],  # its weights by name; any timm model by config, through MMPretrain
     },

@@ -85,7 +85,7 @@ def describe_published() -> Rows:
     return [
         {
             'config': f'[{name}](../../{found[name]})',
-            '`timm`, `huggingface`': timm and f'`{timm}`',
+            '`timm`': timm and f'`{timm}`',
             '`torchvision`': torchvision and f'`{torchvision}`',
         }
         for name, (timm, torchvision) in PUBLISHED.items()

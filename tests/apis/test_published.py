@@ -113,13 +113,8 @@ def test_frames_are_prepared_and_classes_named_as_torchvision_does(caches):
     assert (found.squeeze() - expected).abs().max() < 2.5 / 255 / 0.225  # rounded to whole numbers of 0 to 255
 
 
-def test_hugging_faces_file_is_timms_and_needs_no_timm(caches, monkeypatch):
-    put(caches, SWIN, 'timm')
-    expected = apis.get_model(SWIN, 'timm')
+def test_what_needs_timm_says_so(caches, monkeypatch):
     monkeypatch.setitem(sys.modules, 'timm', None)
-    model = apis.get_model(SWIN, 'huggingface')
-    assert all(torch.equal(value, expected.state_dict()[key]) for key, value in model.state_dict().items())
-    assert model.cfg.test_dataloader == expected.cfg.test_dataloader
     with pytest.raises(UserError, match=r"timm://swin_\S+ needs a package: pip install 'visual-transformers\[timm\]'"):
         apis.get_model(SWIN, 'timm')
 
@@ -133,18 +128,17 @@ def test_hugging_faces_file_is_timms_and_needs_no_timm(caches, monkeypatch):
             'torchvision has no known weights of tnt-small_16xb64-300e_in1k: it has weights of swin-tiny',
         ),
         ('vt-resnet18_digits', 'timm', 'timm has no known weights of vt-resnet18_digits: it has weights of cait-s24'),
-        (
-            'mvit-base-16x4_k400',
-            'huggingface',
-            'huggingface has no known weights of mvit-base-16x4_k400: it has weights of cait-s24',
-        ),
+        ('mvit-base-16x4_k400', 'timm', 'timm has no known weights of mvit-base-16x4_k400: it has weights of cait-s24'),
         (
             SWIN,
             'timm',
             rf'timm://{SWIN_FILE} was not downloaded \(.*\): correct the name, connect to the internet once',
         ),
-        (SWIN, 'huggingface', rf'hf://timm/{SWIN_FILE} was not downloaded \(.*\): correct the name, connect'),
-        (SWIN, 'hf://no repository/of/it', r'hf://no repository/of/it was not downloaded \(.*\): correct the name'),
+        (
+            SWIN,
+            'hf://owner/name',
+            'hf://owner/name is not loaded, because hf:// is not supported: download it and give its',
+        ),
         (SWIN, 'timm://no_such_model', r'timm://no_such_model was not downloaded \(Unknown model \(no_such_model\)\)'),
         (SWIN, 'torchvision://ResNet18_Weights.NONE', r'torchvision has no weights ResNet18_Weights.NONE: correct'),
         (SWIN, 'torchvision://None_Weights.NONE', r'torchvision has no weights None_Weights.NONE: correct'),
@@ -182,7 +176,7 @@ def test_a_head_of_other_classes_is_new(caches):
     assert 'classes' not in model.dataset_meta
     with weights_only():
         loaded = load_part(model, f'timm://{PUBLISHED[QUICK[1]][0]}')  # as load_from does
-    assert model.state_dict().keys() - loaded.loaded == {'head.fc.weight', 'head.fc.bias'}
+    assert model.state_dict().keys() - loaded == {'head.fc.weight', 'head.fc.bias'}
 
 
 def test_other_channels_are_adapted_and_keep_their_own_mean_and_deviation(caches):

@@ -381,7 +381,7 @@ def test_a_public_classifier_is_loaded_with_its_head_or_refused(tmp_path):
     assert torch.equal(model(images), reference.eval()(images))
     model = get_model(name)
     loaded = load_part(model, tmp_path / 'ten.pth', prefix='')  # as load_from does
-    assert model.state_dict().keys() - loaded.loaded == {'head.fc.weight', 'head.fc.bias'}
+    assert model.state_dict().keys() - loaded == {'head.fc.weight', 'head.fc.bias'}
     backbone = {key: value for key, value in reference.state_dict().items() if not key.startswith('fc.')}
     torch.save(backbone, tmp_path / 'backbone.pth')
     with pytest.raises(UserError, match=r'of \d+ tensors it lacks head\.fc\.bias and 1 more'):

@@ -9,7 +9,7 @@ from safetensors import safe_open
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 
 import vt
-from vt.checkpoints.publishing import publish, read_metadata
+from vt.checkpoints.publishing import publish
 from vt.checkpoints.reading import content_digits, load_checkpoint
 from vt.checkpoints.weights import load_weights
 
@@ -29,14 +29,14 @@ def test_what_is_published_is_the_weights_and_what_they_are(tmp_path):
     layer, checkpoint = written(tmp_path)
     path = publish(checkpoint, tmp_path / 'name.safetensors')
     assert path.name == f'name-{content_digits(path.read_bytes())}.safetensors'
-    metadata = read_metadata(path)
+    with safe_open(path, 'pt') as file:
+        assert set(file.keys()) == {'weight', 'bias'}
+        metadata = file.metadata()
     assert metadata['config'] == 'a = 1\nb = 2\n'
     assert metadata['vt'] == vt.__version__
     assert metadata['torch'] == torch.__version__
     assert json.loads(metadata['classes']) == ['x', 'y']
     assert (metadata['epoch'], metadata['iter']) == ('2', '8')
-    with safe_open(path, 'pt') as file:
-        assert set(file.keys()) == {'weight', 'bias'}
     loaded = load_checkpoint(path)
     assert loaded['meta']['dataset_meta']['classes'] == ['x', 'y']
     other = torch.nn.Linear(3, 2)

@@ -102,11 +102,11 @@ def get_model(
 
     Args:
         name_or_config: name of a model, path of a config (``.py``) or of a saved model's folder, or a config.
-        pretrained: ``'timm'``, ``'torchvision'`` or ``'huggingface'`` for the library's published weights of this
-            model, downloaded by the library, with its preprocessing, adapted to other ``in_channels`` of the backbone;
-            or path or address of a checkpoint, which is read weights-only and must fit; or a saved model's folder;
-            False for uninitialised weights. With ``head=dict(num_classes=...)`` in ``overrides`` the checkpoint may
-            have another number of classes: the head is then initialised randomly.
+        pretrained: ``'timm'`` or ``'torchvision'`` for the library's published weights of this model, downloaded by the
+            library, with its preprocessing, adapted to other ``in_channels`` of the backbone; or path or address of a
+            checkpoint, which is read weights-only and must fit; or a saved model's folder; False for uninitialised
+            weights. With ``head=dict(num_classes=...)`` in ``overrides`` the checkpoint may have another number of
+            classes: the head is then initialised randomly.
         device: device of the model; None for the CPU.
         **overrides: options of the model that replace those of the config, such as ``head=dict(num_classes=10)``.
 

@@ -1,6 +1,5 @@
 """Published weights of configs, by library, and the preprocessing of images that they need."""
 
-import json
 import math
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,14 +11,12 @@ from typing import Any
 from mmengine.config import Config
 from mmengine.logging import print_log
 
-from vt.checkpoints.files import interpreting
-from vt.checkpoints.public import fetching, locate_hub, torchvision_weights
+from vt.checkpoints.public import fetching, torchvision_weights
 from vt.engine.checks.channels import image_channels, preprocessor_of
 from vt.engine.config_parts import leaves
 from vt.errors import UserError
-from vt.untrusted_text import printable
 
-# Names of configs, of timm's models and of torchvision's weights. Weights of the hub are timm's.
+# Names of configs, of timm's models and of torchvision's weights.
 PUBLISHED: dict[str, tuple[str | None, str | None]] = {
     'cait-s24_16xb64-300e_in1k': ('cait_s24_224.fb_dist_in1k', None),
     'deit-small_16xb64-300e_in1k': ('deit_small_patch16_224.fb_in1k', None),
@@ -40,7 +37,7 @@ PUBLISHED: dict[str, tuple[str | None, str | None]] = {
     'mvit-base-16x4_k400': (None, 'MViT_V1_B_Weights.KINETICS400_V1'),
     'mvitv2-small-16x4_k400': (None, 'MViT_V2_S_Weights.KINETICS400_V1'),
 }
-LIBRARIES = ('timm', 'torchvision', 'huggingface')
+LIBRARIES = ('timm', 'torchvision')
 NEAR = 0.5  # of 255: means that differ by rounding are equal
 
 
@@ -85,49 +82,38 @@ def find_published(config: str | PathLike | Config, library: str) -> str:
     if found is None:
         known = ', '.join(each for each, row in PUBLISHED.items() if row[library == 'torchvision'])
         raise UserError(f'{library} has no known weights of {name or "this config"}: it has weights of {known}')
-    return dict(timm='timm://', torchvision='torchvision://', huggingface='hf://timm/')[library] + found
+    return f'{library}://{found}'
 
 
 def find_preparation(address: str) -> Preparation | None:
     """Return the preprocessing that a library specifies for published weights; None for other files.
 
     Args:
-        address: ``timm://NAME``, ``hf://OWNER/NAME`` in timm's format, or ``torchvision://ResNet50_Weights.NAME``.
+        address: ``timm://NAME``, or ``torchvision://ResNet50_Weights.NAME``.
 
     Raises:
-        UserError: see :func:`vt.checkpoints.public.read_timm`; or the specification is incomplete, or does not crop
-            the centre.
-        FileError: the specification cannot be downloaded.
+        UserError: see :func:`vt.checkpoints.public.read_timm`; or the images are not cropped in the centre.
     """
-    scheme, separator, name = address.partition('://')
+    scheme, _, name = address.partition('://')
     if scheme == 'torchvision' and '_Weights.' in name:
         weights = torchvision_weights(name)
         to = weights.transforms()
         mean, std = ([255 * value for value in values] for values in (to.mean, to.std))
         classes = tuple(weights.meta['categories'])
         return Preparation(to.resize_size[0], to.crop_size[0], to.interpolation.value, (*mean,), (*std,), classes)
-    if not separator or scheme not in ('timm', 'hf'):
+    if scheme != 'timm':
         return None
-    with interpreting(address, 'give the path of its file'):
-        specified = _read_specification(scheme, name)
-        if (crop := specified.get('crop_mode') or 'center') != 'center':
-            reason = f"crop_mode={printable(repr(crop), 40)}, but only 'center' is supported"
-            raise UserError(f'{address} has {reason}: give the path of its file')
-        side = int(specified['input_size'][-1])
-        mean, std = (tuple(255.0 * value for value in specified[key]) for key in ('mean', 'std'))
-        resize = math.floor(side / specified['crop_pct'])
-        return Preparation(resize, side, str(specified['interpolation']), mean, std)
-
-
-def _read_specification(scheme: str, name: str) -> dict[str, Any]:
-    """Return timm's settings of the preprocessing of its weights, or those in a repository of the hub."""
-    if scheme == 'hf':
-        return json.loads(locate_hub(name, 'config.json').read_bytes())['pretrained_cfg']
-    with fetching(f'timm://{name}'):
+    with fetching(address):
         import timm
-
-        known: Any = timm.get_pretrained_cfg(name)
-        return known.to_dict()
+    known: Any = timm.get_pretrained_cfg(name)
+    if known is None:
+        return None
+    if known.crop_mode not in (None, 'center'):
+        reason = f"crop_mode={known.crop_mode!r}, but only 'center' is supported"
+        raise UserError(f'{address} has {reason}: give the path of its file')
+    side = known.input_size[-1]
+    mean, std = (tuple(255.0 * value for value in values) for values in (known.mean, known.std))
+    return Preparation(math.floor(side / known.crop_pct), side, known.interpolation, mean, std)
 
 
 def prepare_as_published(cfg: Config, address: str | None) -> Preparation | None:

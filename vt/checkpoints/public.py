@@ -16,7 +16,6 @@ from mmengine.runner import checkpoint as mmengine_checkpoint
 from vt.errors import FileError, UserError
 from vt.untrusted_text import printable
 
-EXTRAS = dict(timm='timm', hf='hub')  # of setup.py
 ZOOS = {
     'torchvision': mmengine_checkpoint.get_torchvision_models,
     'open-mmlab': mmengine_checkpoint.get_external_models,
@@ -36,8 +35,6 @@ def locate(name: str) -> Path:
         return Path(name).expanduser()
     if scheme in ('http', 'https'):
         return _fetch(name)
-    if scheme == 'hf':
-        return locate_hub(model)
     if scheme == 'torchvision' and '_Weights.' in model:
         return _fetch(torchvision_weights(model).url)
     if scheme not in ZOOS:
@@ -71,14 +68,6 @@ def read_timm(name: str) -> dict[str, torch.Tensor]:
         return timm.create_model(name, pretrained=True).state_dict()
 
 
-def locate_hub(name: str, file: str = 'model.safetensors') -> Path:
-    """Return the path of a file in a repository of the Hugging Face hub, ``'owner/name'``; errors as above."""
-    with fetching(f'hf://{name}'):
-        from huggingface_hub import hf_hub_download
-
-        return Path(hf_hub_download(name, file))
-
-
 def torchvision_weights(name: str) -> Any:
     """Return torchvision's entry for weights such as ``'ResNet50_Weights.IMAGENET1K_V2'``; UserError without one."""
     import torchvision
@@ -95,8 +84,7 @@ def fetching(address: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        extra = EXTRAS[address.partition('://')[0]]
-        raise UserError(f"{address} needs a package: pip install 'visual-transformers[{extra}]'") from error
+        raise UserError(f"{address} needs a package: pip install 'visual-transformers[timm]'") from error
     except (OSError, ValueError, RuntimeError) as error:  # of timm and the hub: no connection, unknown name
         reason = printable(' '.join(str(error).split()), 160)
         advice = 'correct the name, connect to the internet once, or give the path of a local file'

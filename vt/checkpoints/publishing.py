@@ -74,18 +74,17 @@ def as_safetensors(state: dict[str, Tensor], texts: dict[str, str]) -> bytes:
     return len(header).to_bytes(8, 'little') + header + content[8 + size :]
 
 
-def read_metadata(path: Path) -> dict[str, str]:
-    """Return the strings in the header of a published file, after comparing its content with the digits in its name."""
-    if path.is_file() and path.suffix != SUFFIX:
+def show(path: Path) -> None:
+    """Print the header of a published checkpoint, the config last, after comparing the digits in its name.
+
+    Raises:
+        UserError: the file is of another kind, or was changed.
+    """
+    if path.suffix != SUFFIX:
         raise UserError(f'{path} is not a {SUFFIX} file: only these have a description')
     load_checkpoint(path)
     with safe_open(path, 'pt') as file:
-        return file.metadata() or {}
-
-
-def show(path: Path) -> None:
-    """Print the metadata of a published checkpoint, the config last, without running any of it."""
-    metadata = read_metadata(path)
-    for name in sorted(metadata, key=lambda name: (name == 'config', name)):
-        text = f'{name}:{chr(10) if chr(10) in metadata[name] else " "}{metadata[name]}'
+        texts = file.metadata() or {}
+    for name in sorted(texts, key=lambda name: (name == 'config', name)):
+        text = f'{name}:{chr(10) if chr(10) in texts[name] else " "}{texts[name]}'
         print('\n'.join(map(printable, text.split('\n'))))

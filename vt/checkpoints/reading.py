@@ -123,8 +123,8 @@ def load_checkpoint(name: str | Path, map_location: Any = None) -> dict:
 
     Args:
         name: a path; a URL ``https://...``, whose file is kept in PyTorch's cache; published weights
-            ``timm://NAME``, ``hf://OWNER/NAME`` or ``torchvision://ResNet50_Weights.IMAGENET1K_V2``; or a name in one
-            of mmengine's model zoos, ``torchvision://resnet50`` or ``open-mmlab://...``.
+            ``timm://NAME`` or ``torchvision://ResNet50_Weights.IMAGENET1K_V2``; or a name in one of mmengine's model
+            zoos, ``torchvision://resnet50`` or ``open-mmlab://...``.
         map_location: see ``torch.load``.
 
     Raises:

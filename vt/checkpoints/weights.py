@@ -9,7 +9,6 @@ missing or ignored. All loading uses this module: ``init_cfg=dict(type='Pretrain
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -41,50 +40,6 @@ PART = (
 )
 
 
-@dataclass
-class Report:
-    """What was loaded from a file; as text it is the line of the log.
-
-    Attributes:
-        name: path or address of the file.
-        loaded: names of the loaded tensors of the model.
-        resized: size in the file and in the model, by name.
-        new: names in the model that the file does not have.
-        left: names in the file that were not used.
-        notes: what else was done.
-    """
-
-    name: str
-    loaded: set[str]
-    resized: dict[str, Change] = field(default_factory=dict)
-    new: Iterable[str] = ()
-    left: Iterable[str] = ()
-    notes: Sequence[str] = ()
-
-    def __str__(self) -> str:
-        first = {change: key for key, change in reversed(self.resized.items())}
-        changes = [f'{key} from {size_text(size)} to {size_text(to)}' for (size, to), key in first.items()]
-        parts = [
-            f'{self.name}: {len(self.loaded)} tensors loaded',
-            f'resized: {len(self.resized)} ({", ".join(changes)})' if changes else 'resized: none',
-            f'new in the model: {_count(self.new)}',
-            f'left out of the file: {_count(self.left)}',
-        ]
-        return '; '.join([*parts, *self.notes])
-
-
-def _more(names: Sequence[str]) -> str:
-    return f' and {len(names) - 1} more' if len(names) > 1 else ''
-
-
-def _count(names: Iterable[str]) -> str:
-    """Return the number of tensors and their prefixes."""
-    names = sorted(names)
-    parts = [name.split('.') for name in names]
-    prefixes = dict.fromkeys('.'.join([*part[: 1 + (part[0] == 'backbone')], '*']) for part in parts)
-    return f'{len(names)} ({printable(", ".join(prefixes), 200)})' if names else 'none'
-
-
 def load_weights(
     model: nn.Module,
     checkpoint: Checkpoint | str | Path | dict,
@@ -97,7 +52,7 @@ def load_weights(
     resizes: bool = True,
     adapts: bool = False,
     owner: str = 'the model',
-) -> Report:
+) -> set[str]:
     """Load weights into a model, or refuse them and leave the model as it was.
 
     With ``whole`` every tensor of the model must be in the file, and no others. Otherwise a training begins from the
@@ -122,7 +77,7 @@ def load_weights(
         owner: whose weights they must be with ``whole``, for messages.
 
     Returns:
-        What was loaded.
+        Names of the loaded tensors of the model.
 
     Raises:
         UserError: a tensor is missing, unexpected or has another shape; the grid of positions is unknown; or the file
@@ -132,7 +87,8 @@ def load_weights(
         checkpoint = Checkpoint('the checkpoint', checkpoint)
     if not isinstance(checkpoint, Checkpoint):
         checkpoint = read(checkpoint)
-    model, name, prefix = unwrap(model), checkpoint.name, _with_dot(prefix)
+    model, name = unwrap(model), checkpoint.name
+    prefix = f'{prefix.removesuffix(".")}.' if prefix else prefix
     may_differ = (may_differ,) if isinstance(may_differ, str) else tuple(may_differ)
     own, rules, exempt = model.state_dict(), Rules(model, whole, may_differ), tuple(filter(None, may_differ))
     own_size: Any = next((part.image_size for part in model.modules() if hasattr(part, 'image_size')), None)
@@ -158,14 +114,25 @@ def load_weights(
         rules.require(loaded, {*missing} - kept, left)
     left = [f'{prefix or ""}{key}' for key in (*free, *unexpected, *computed)] + outside
     notes = [*filter(None, [adapted]), f'format: {source}', *_which(checkpoint, weights)]
-    report = Report(name, loaded, resized, missing, left, notes)
     if not whole or resized or len(notes) > 1 or source != OWN.name:
-        print_log(str(report), logger='current')
-    return report
+        first = {change: key for key, change in reversed(resized.items())}
+        changes = [f'{key} from {size_text(size)} to {size_text(to)}' for (size, to), key in first.items()]
+        lines = [
+            f'{name}: {len(loaded)} tensors loaded',
+            f'resized: {len(resized)} ({", ".join(changes)})' if changes else 'resized: none',
+            f'new in the model: {_count(missing)}',
+            f'left out of the file: {_count(left)}',
+        ]
+        print_log('; '.join([*lines, *notes]), logger='current')
+    return loaded
 
 
-def _with_dot(prefix: str | None) -> str | None:
-    return f'{prefix}.' if prefix and not prefix.endswith('.') else prefix
+def _count(names: Iterable[str]) -> str:
+    """Return the number of tensors and their prefixes."""
+    names = sorted(names)
+    parts = [name.split('.') for name in names]
+    prefixes = dict.fromkeys('.'.join([*part[: 1 + (part[0] == 'backbone')], '*']) for part in parts)
+    return f'{len(names)} ({printable(", ".join(prefixes), 200)})' if names else 'none'
 
 
 def _resize_positions(model: nn.Module, state: State, grids: FileGrids, exempt: tuple[str, ...]) -> dict[str, Change]:
@@ -206,7 +173,8 @@ def _enter(model: nn.Module, state: State) -> tuple[list[str], list[str]]:
         shapes = [(key, tuple(state[key].shape), tuple(own[key].shape)) for key in own if key in state]
         differing = [f'{key} is {theirs}, the model needs {ours}' for key, theirs, ours in shapes if theirs != ours]
         is_shape = differing and type(error) is RuntimeError  # other errors are of a part that resizes tensors
-        reason = f'{differing[0]}{_more(differing)}' if is_shape else printable(error, 300)
+        more = f' and {len(differing) - 1} more' if len(differing) > 1 else ''
+        reason = f'{differing[0]}{more}' if is_shape else printable(error, 300)
         raise UserError(f'{reason} (it has {len(shapes)} of the {len(own)} tensors)') from error
 
 
@@ -218,12 +186,11 @@ def _which(checkpoint: Checkpoint, weights: str | None) -> list[str]:
     return [f'weights: {first} (others: {others or "none"})'] if others or weights else []
 
 
-def load_init_cfg(part: nn.Module, init_cfg: dict, resizes: bool = True) -> Report:
+def load_init_cfg(part: nn.Module, init_cfg: dict, resizes: bool = True) -> set[str]:
     """Load the beginning of a training by :func:`load_weights`, from ``init_cfg=dict(type='Pretrained', ...)``."""
     options = {key: value for key, value in init_cfg.items() if key != 'type'}
-    report = load_weights(part, whole=False, resizes=resizes, **options)
     LOADED.add(part)
-    return report
+    return load_weights(part, whole=False, resizes=resizes, **options)
 
 
 def load_own_parts(model: nn.Module) -> None:
@@ -287,8 +254,6 @@ class WeightsMatchHook(Hook):
             return
         if not hasattr(unwrap(runner.model), 'backbone') and not self.options['may_differ']:
             self.options['may_differ'] = ''  # the heads are unknown
-        report = load_weights(runner.model, held, self.whole, **self.options)
-        if self.whole:
-            runner.logger.info(str(report))
+        load_weights(runner.model, held, self.whole, **self.options)
         checkpoint['state_dict'] = unwrap(runner.model).state_dict()  # mmengine and other hooks load it again
         checkpoint.pop('ema_state_dict', None)  # averages start from the loaded weights

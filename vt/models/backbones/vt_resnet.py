@@ -167,7 +167,7 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
     def init_weights(self) -> None:
         """Initialise or load the convolutional stages; VT parts are initialised when they are constructed."""
         pretrained = isinstance(self.init_cfg, dict) and self.init_cfg['type'] == 'Pretrained'
-        loaded = load_init_cfg(self, self.init_cfg).loaded if pretrained else super().init_weights() or set()
+        loaded = load_init_cfg(self, self.init_cfg) if pretrained else super().init_weights() or set()
         self.is_init = True
         for position in self._new_modules(loaded):
             print_log(f'{position}: {self.start(position)}', 'current')
