@@ -80,7 +80,7 @@ def read_run(path: Path) -> list[dict]:
         UserError: a record is damaged, or a run was trained without validation.
     """
     source = path / 'training.json' if path.is_dir() else path
-    found = read_json(source, f'train it first: tools/train.py CONFIG --work-dir {path}', (dict, list))
+    found = read_json(source, f'train it first: tools/train.py CONFIG --work-dir {path}')
     records = found if isinstance(found, list) else [found]
     for record in records:
         if missing := [key for key in ('config', 'length', 'seed', 'options') if key not in record]:

@@ -31,7 +31,7 @@ def read_table(path: Path, again: str = AGAIN) -> list[dict]:
     Raises:
         MissingFileError: there is none.
     """
-    return read_json(path, f'train it: {again} {path.stem}', list)
+    return read_json(path, f'train it: {again} {path.stem}')
 
 
 def by_label(records: Sequence[dict]) -> dict[str, Scores]:

@@ -224,7 +224,7 @@ def read_rows(path: Path, part: str = 'results') -> Rows | None:
     """
     if not path.is_file():
         return None
-    content = read_json(path, AGAIN, (dict, list))
+    content = read_json(path, AGAIN)
     frame = pd.DataFrame(content[part] if isinstance(content, dict) else content)
     flat = frame.loc[:, ~frame.map(lambda cell: isinstance(cell, (list, dict))).any()]
     text = flat.map(lambda cell: f'{cell:.4g}' if isinstance(cell, float) else str(cell)).where(flat.notna(), '')

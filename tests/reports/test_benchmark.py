@@ -79,8 +79,6 @@ def test_two_epochs_on_a_cpu_are_those_of_the_gpus(path):
 @pytest.mark.parametrize('name', ['rates-fashion-mnist', benchmark.FIELD.stem, benchmark.TWO_EPOCHS.stem])
 def test_a_search_on_a_cpu_reads_no_test_image(name):
     assert all(read_splits(run)[1] == ['fit', 'held-out'] for run in read_runs(name, read_tables()))
-    for record in read_json(
-        benchmark.RECORDS / f'{name}.json', 'train it', list
-    ):  # what was trained, not what is planned
+    for record in read_json(benchmark.RECORDS / f'{name}.json', 'train it'):  # what was trained, not what is planned
         splits = {name: value for name, value in record['options'].items() if name.endswith('split')}
         assert splits == {'train_dataloader.dataset.split': 'fit', 'val_dataloader.dataset.split': 'held-out'}

@@ -118,30 +118,25 @@ def write_atomically(path: str | os.PathLike, data: bytes | memoryview | str, fo
         part.write_bytes(data)
 
 
-def read_json(path: Path, hint: str, kind: type | tuple[type, ...] = dict, keys: Sequence[str] = ()) -> Any:
+def read_json(path: Path, hint: str, keys: Sequence[str] = ()) -> Any:
     """Read a JSON file.
 
     Args:
         path: path of the file.
         hint: how to make the file; the end of error messages.
-        kind: required type of the content.
         keys: required keys of a dict.
 
     Raises:
         MissingFileError: the file does not exist.
         FileError: it cannot be opened.
-        UserError: it is damaged, or has other content.
+        UserError: it is damaged, or lacks a key.
     """
     if not path.is_file():
         raise MissingFileError(f'there is no {path}; {hint}')
     with interpreting(path, hint):
         content = json.loads(path.read_bytes())
-    if not isinstance(content, kind):
-        raise UserError(
-            f'{path} contains a {type(content).__name__}, but must contain a {getattr(kind, "__name__", kind)}; {hint}'
-        )
-    if missing := [key for key in keys if key not in content]:
-        raise UserError(f'{path} lacks {", ".join(missing)}; {hint}')
+        if missing := [key for key in keys if key not in content]:
+            raise UserError(f'{path} lacks {", ".join(missing)}; {hint}')
     return content
 
 
