@@ -134,4 +134,4 @@ def test_all_files_are_read_by_check_dataset(folder, tmp_path):
     assert result.returncode == 0, result.stderr
     (data_set,) = json.loads((tmp_path / 'report.json').read_text())['data_sets']
     assert data_set['classes'] == dict(bright=10, dark=10)
-    assert '48x64 pixels; 5 to 43 frames; 20 at 25 frames/s; 1 shorter than a clip, which spans 7' in result.stdout
+    assert '48x64 pixels; 20 at 25 frames/s; 5 to 43 frames; 1 shorter than a clip, which spans 7' in result.stdout

@@ -62,8 +62,6 @@ def _describe(source: Source) -> dict[str, Any]:
     facts += [f'{number:,} {mode}' for mode, number in modes.most_common()]
     if lengths:
         facts.append(f'{min(lengths)} to {max(lengths)} frames')
-        fps = Counter(f'{sample.fps:.4g}' for sample in samples if sample.fps)
-        facts += [f'{number:,} at {rate} frames/s' for rate, number in fps.most_common()]
         span = reader.load_clips.span
         facts.append(f'{sum(length < span for length in lengths):,} shorter than a clip, which spans {span}')
     if counts:

@@ -50,13 +50,12 @@ class Sample:
     path: str  # path of the image or video; empty if it is in memory
     labels: list[int]
     problems: list[Problem] = field(default_factory=list)
-    mode: str | None = None  # mode of the image, as Pillow names it
+    mode: str | None = None  # mode of the image, as Pillow names it, or frame rate of the video
     size: tuple[int, ...] | None = None  # height and width of the image or of the frames
     counts: np.ndarray | None = None  # number of pixels of each label in the mask, at least 256 numbers
     orientation: int = 1  # EXIF orientation by which the image is rotated when it is read; 1 for none
     digest: str | None = None  # digest of the file, or of the pixels of an image in memory
     num_frames: int | None = None  # of a video
-    fps: float | None = None  # frames per second of a video
     sums: np.ndarray | None = None  # number, sum and sum of squares of the values of each channel, (3, channels)
 
     @property
@@ -145,8 +144,7 @@ class SampleReader:
                 yield 'mode', f'{words}: set in_channels'
         else:
             if file is not None:
-                fully = cv2.__version__ < '5'  # OpenCV 4 accepts truncated images
-                sample.mode, kind, orientation = _read_header(path, file, fully)
+                sample.mode, kind, orientation = _read_header(path, file)
                 if getattr(step, 'color_type', 'color') in ('color', 'grayscale'):  # others do not rotate images
                     sample.orientation = orientation
                 if sample.mode not in GOOD_MODES and getattr(step, 'imdecode_backend', 'cv2') != 'cv2':
@@ -160,7 +158,7 @@ class SampleReader:
     def _look_at_video(self, step: LoadClips, path: str, file: File, info: dict, sample: Sample) -> Wrong:
         video = open_video(path)
         number = sample.num_frames = video.num_frames
-        sample.fps, sample.size = video.fps, video.size
+        sample.mode, sample.size = f'at {video.fps:.4g} frames/s', video.size
         length = max(1, min(READ, READ_PIXELS // math.prod(video.size)))
         parts = [range(first, min(first + length, number)) for first in range(0, number, length)]
         for part in parts if self.whole else [[0, number - 1]]:
@@ -193,6 +191,8 @@ class SampleReader:
 def _look_at_pixels(file: Path | BytesIO, mode: str, kind: str | None) -> Wrong:
     """Yield what of an image is lost when it is read with 8 bits, and as one image."""
     with Image.open(file) as opened:
+        if cv2.__version__ < '5':  # OpenCV 4 accepts truncated images
+            opened.load()
         number = 1 if kind == 'MPO' else getattr(opened, 'n_frames', 1)  # MPO: a photo with its thumbnail
         highest = int(np.asarray(opened).max()) if mode in SIXTEEN_BIT else 2**16
     if number > 1:
@@ -232,12 +232,9 @@ def _find_file(path: str, step: Load) -> File:
     return None if '://' in path or getattr(step, 'backend_args', None) else Path(path)
 
 
-def _read_header(path: str, file: Path | BytesIO, fully: bool = False) -> tuple[str, str | None, int]:
-    """Return mode, format and EXIF orientation of an image after checking its size; ``fully`` decodes the pixels."""
+def _read_header(path: str, file: Path | BytesIO) -> tuple[str, str | None, int]:
+    """Return mode, format and EXIF orientation of an image after checking its size."""
     check_image_size(file, path)
     with Image.open(file) as opened:
         tags = opened.getexif() if opened.info.get('exif') else {}
-        found = opened.mode, opened.format, tags.get(ExifTags.Base.Orientation, 1)
-        if fully:
-            opened.load()
-        return found
+        return opened.mode, opened.format, tags.get(ExifTags.Base.Orientation, 1)

@@ -31,6 +31,7 @@ FINE = [
     {'model.init_cfg': [dict(type='Pretrained', checkpoint='a.pth'), dict(type='Normal', layer='Linear', std=0.1)]},
     {'train_cfg': dict(type='IterBasedTrainLoop', by_epoch=False, max_iters=5)},
     {'optim_wrapper.paramwise_cfg': dict(custom_keys={'backbone': dict(lr_mult=0.1)})},
+    {'optim_wrapper.clip_grad': dict(type='value', clip_value=1.0)},
     {'optim_wrapper.type': 'AmpOptimWrapper', 'optim_wrapper.loss_scale': 512.0},
 ]
 

@@ -171,7 +171,7 @@ def check_part(part: Any, path: str, scope: str, usual: Any = None) -> None:
 def _classes(part: dict, path: str, scope: str, usual: Any = None) -> Iterator[Any]:
     """Yield the classes and functions that a dict may be passed to."""
     kind = part.get('type', usual)
-    if kind is None and 'type' not in part:
+    if (kind is None and 'type' not in part) or path == 'optim_wrapper.clip_grad':  # its type is a word
         yield from (built for pattern, built in USUAL.items() if fnmatch(path, pattern))
         if path == 'train_cfg':
             yield EpochBasedTrainLoop if part.get('by_epoch', 'max_epochs' in part) else IterBasedTrainLoop
