@@ -83,7 +83,8 @@ class Source:
             self.problems += self._find_missing()
         read = [problem for sample in self.samples for problem in sample.problems]
         self.problems = [*dict.fromkeys([*self.problems, *read])]
-        self.problems += find_contradictions(self.samples)
+        # Before a run, images in memory that are equal are no reason to refuse it.
+        self.problems += find_contradictions([sample for sample in self.samples if sample.path or most is None])
         self.labels = labels_of(self.split, dataset, self.samples, reader.num_classes)
         self.problems += find_values(self.labels)
         self.problems += find_left_out(dataset)
@@ -161,7 +162,7 @@ def find_duplicates(samples: Sequence[Sample], trained: dict[str | None, Sample]
         if sample.key is not None and (same := trained.get(sample.key)):
             what = 'image' if sample.num_frames is None else 'video'
             message = f'is the same {what} as {same.name} of train, so that its score has no meaning'
-            advice = '' if sample.path else ': MNIST and similar data sets of MMPretrain need test_mode=True'
+            advice = '' if sample.path else '; if all are, set test_mode=True, as for MNIST and similar data sets'
             yield Problem('duplicate', sample.name, message + advice)
 
 
@@ -169,7 +170,7 @@ def find_contradictions(samples: Sequence[Sample]) -> Iterator[Problem]:
     """Yield a problem for each image or video that is an earlier one, or a copy of it, with other labels."""
     known: dict[str, Sample] = {}
     for sample in samples:
-        first = sample if sample.problems or not sample.key else known.setdefault(sample.key, sample)
+        first = sample if sample.problems else known.setdefault(sample.digest or sample.path, sample)
         if first.labels != sample.labels:
             message = f'has the labels {sample.labels}, but {first.name}, the same file, has {first.labels}'
             yield Problem('contradiction', sample.name, message)

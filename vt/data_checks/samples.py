@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from io import BytesIO
@@ -49,7 +49,7 @@ class Sample:
 
     path: str  # path of the image or video; empty if it is in memory
     labels: list[int]
-    problems: list[Problem] = field(default_factory=list)
+    problems: Sequence[Problem] = ()
     mode: str | None = None  # mode of the image, as Pillow names it, or frame rate of the video
     size: tuple[int, ...] | None = None  # height and width of the image or of the frames
     counts: np.ndarray | None = None  # number of pixels of each label in the mask, at least 256 numbers
@@ -91,7 +91,8 @@ class SampleReader:
     def describe(self, info: dict) -> Sample:
         """Return a sample without reading files, given its information in the data set."""
         sample = Sample(str(info.get('img_path') or ''), labels_in(info))
-        sample.problems += [Problem('label', sample.name, words) for words in self._outside(sample.labels)]
+        if wrong := self._outside(sample.labels):
+            sample.problems = [Problem('label', sample.name, words) for words in wrong]
         if isinstance(image := info.get('img'), np.ndarray):  # in memory
             sample.size, sample.digest = image.shape[:2], digest_of(image)
             sample.sums = sums_of(image) if self.whole else None
@@ -108,7 +109,7 @@ class SampleReader:
             (self.load_mask, info.get('seg_map_path'), self._look_at_mask),
         ):
             if step is not None and path:
-                sample.problems += self._look(look, step, path, info, sample)
+                sample.problems = [*sample.problems, *self._look(look, step, path, info, sample)]
         return sample
 
     def _outside(self, labels: list[int], ignored: int | None = None) -> list[str]:

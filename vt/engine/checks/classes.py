@@ -85,10 +85,10 @@ def check_classes(model: nn.Module, dataset: Dataset, metrics: Sequence[BaseMetr
             words = f'{type(part).__name__} has ignore_index={part.ignore_index}, but the data set {ignored}'
             raise UserError(f'{words}: set all to the label in the masks')
     for metric in (metric for metric in metrics if hasattr(metric, 'several_labels')):  # of classifiers
-        from mmpretrain.models import MultiLabelClsHead
+        from mmpretrain.models import ClsHead, MultiLabelClsHead
 
         several = isinstance(model.head, MultiLabelClsHead)
-        if metric.several_labels != several:
+        if metric.several_labels != several and isinstance(model.head, (ClsHead, MultiLabelClsHead)):
             words = f'the metric {type(metric).__name__} has several_labels={not several}, but the head is not for that'
             raise UserError(f'{words}: set several_labels={several}')
     for name, loss in model.named_modules():
