@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bad_input.images import MASKS
 from mmengine.config import Config
 from PIL import Image
 
@@ -69,17 +68,6 @@ def test_an_image_without_its_mask_and_how_many(data):
     (root / 'masks/c.png').unlink()
     message = problem(cfg)
     assert f'{root}/masks/b.png does not exist: it is the mask of {root}/images/b.jpg (and 1 more)' in message
-
-
-@pytest.mark.parametrize('kind', MASKS)
-def test_a_bad_mask(data, kind):
-    root, cfg = data
-    cfg.train_dataloader.dataset.metainfo.classes = tuple('abcdefghijk')
-    content, message = MASKS[kind]
-    (root / 'masks/b.png').write_bytes(content)
-    (root / 'masks/b.png').rename(root / 'masks/bad.png')
-    (root / 'images/b.jpg').rename(root / 'images/bad.jpg')
-    assert problem(cfg).startswith(f'train data: {root}/masks/{message}')
 
 
 def test_an_empty_split_and_a_missing_folder(data):
@@ -236,14 +224,9 @@ def test_what_reading_loses_is_named_by_the_whole_check(folders):
     assert 'train/cat/12bit.png has 16 bits with values up to 4095, which become 16 of 256 levels' in found['depth']
     assert 'train/dog/pages.tif has 5 frames or pages, of which only the first is read' in found['frames']
     assert len(report['warnings']) == 2
-
-
-def test_copies_with_other_labels_are_named_by_the_whole_check(folders):
-    root, configure = folders
-    write(root / 'train/cat/one.png', np.full((8, 8, 3), 200, np.uint8))
-    for path in ('train/cat/two.png', 'train/dog/three.png'):
+    Image.fromarray(np.full((8, 8, 3), 200, np.uint8)).save(root / 'train/cat/one.png')
+    for path in ('train/cat/two.png', 'train/dog/three.png'):  # copies, one with another label
         (root / path).write_bytes((root / 'train/cat/one.png').read_bytes())
-    report, _ = read_data(configure(), ('train',), 1)
-    named = [problem for problem in report['problems'] if 'three.png' in problem['file']]
-    assert [problem['kind'] for problem in named] == ['contradiction']
-    assert 'train/cat/one.png, the same file, has [0]' in named[0]['message']
+    (problem,) = read_data(cfg, ('train',), 1)[0]['problems']
+    assert (problem['kind'], problem['file']) == ('contradiction', str(root / 'train/dog/three.png'))
+    assert 'train/cat/one.png, the same file, has [0]' in problem['message']

@@ -119,7 +119,7 @@ def find_gaps(own: Labels) -> Iterator[Problem]:
     A single class in the training data is an error (kind ``'one class'``); of masks, if all were read or some pixels
     are ignored.
     """
-    present = [label for label in own.present if label < own.number]
+    present = {label for label in own.present if label < own.number}
     absent = [own.name(label) for label in range(own.number) if label not in present]
     if not own.counts or own.number < 2 or not absent:
         return
@@ -128,7 +128,7 @@ def find_gaps(own: Labels) -> Iterator[Problem]:
     where = f', in {read}' if own.masks else ''
     is_sure = own.masks in (0, own.total) or own.counts[own.ignored]
     if own.split == 'train' and len(present) < 2 and is_sure:
-        found = f'{what}s of only one class, {own.name(present[0])!r}' if present else f'no {what} of any class'
+        found = f'{what}s of only one class, {own.name(min(present))!r}' if present else f'no {what} of any class'
         yield Problem('one class', own.source, f'has {found}{where}: {advice or "nothing is learned"}')
     else:
         effect = advice or ('it is not learned' if own.split == 'train' else 'its score has no meaning')
