@@ -15,7 +15,7 @@ from vt.engine.checks.classes import compare_with_checkpoint, labels_in
 
 def labels(split, *names, found=None, folders=True, **counts):
     """Labels of a split with two samples of each class, but for those in ``counts``."""
-    numbers = Counter({label: counts.get(name, 2) for label, name in enumerate(names)})
+    numbers = +Counter({label: counts.get(name, 2) for label, name in enumerate(names)})  # without zeros
     return Labels(split, f'data/{split}', names, numbers, found or names, folders)
 
 
