@@ -118,23 +118,11 @@ def random_features(x: Tensor, directions: Tensor) -> Tensor:
     return torch.stack(features, dim=-1) / math.sqrt(len(directions))
 
 
-def padded_features(x: Tensor, directions: Tensor, epsilon: float, sides: tuple[int, ...]) -> Tensor:
-    """performer-pytorch's: over the largest ``exp(w . x)``, a constant, of a query or of all keys; then epsilon."""
-    products = torch.stack([(x * direction).sum(dim=-1) for direction in directions], dim=-1)
-    lengths = x.square().sum(dim=-1, keepdim=True)
-    largest = products.amax(dim=sides, keepdim=True).detach()
-    return ((products - lengths / 2 - largest).exp() + epsilon) / math.sqrt(len(directions))
-
-
-def performer_attention(x: Tensor, w: Weights, heads: int, epsilon: float = 0.0) -> Tensor:
+def performer_attention(x: Tensor, w: Weights, heads: int) -> Tensor:
     read = []
     for q, k, v in zip(*(split(each, heads) for each in linear(x, under(w, 'qkv')).chunk(3, dim=-1))):
         root = q.shape[-1] ** 0.25
-        if epsilon:
-            queries = padded_features(q / root, w['directions'], epsilon, (-1,))
-            products = queries @ padded_features(k / root, w['directions'], epsilon, (-2, -1)).mT
-        else:
-            products = random_features(q / root, w['directions']) @ random_features(k / root, w['directions']).mT
+        products = random_features(q / root, w['directions']) @ random_features(k / root, w['directions']).mT
         read.append(products / products.sum(dim=-1, keepdim=True) @ v)
     return linear(torch.cat(read, dim=-1), under(w, 'proj'))
 

@@ -91,17 +91,6 @@ def test_memory_does_not_grow_with_the_rows_of_an_image():
     assert largest.numbers == 19 * 160 * 48
 
 
-def test_the_log_says_once_how_an_image_is_cut(monkeypatch):
-    lines = []
-    monkeypatch.setattr('vt.models.sliding_windows.print_log', lambda line, logger: lines.append(line))
-    model = build(vt.LargeImageSegmentor, 190, (32, 32), (24, 24)).float()
-    with torch.no_grad():
-        for size in ((32, 32), (56, 80), (56, 80)):
-            model.predict(torch.randn(1, 3, *size))
-    line = '56x80 pixels: 6 windows of 32x32, scores of 190 classes in 2 MiB (of the whole image: 3 MiB)'
-    assert lines == [line]
-
-
 def test_labels_have_the_size_of_the_image():
     model = build(vt.LargeImageSegmentor, 4, (32, 32), (24, 24)).float()
     sample = SegDataSample(metainfo=dict(ori_shape=(100, 60), img_shape=(50, 30)))

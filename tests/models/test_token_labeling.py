@@ -1,4 +1,4 @@
-"""Token labeling against its formula: label maps of a teacher or a file, and patches that are mixed.
+"""Token labeling against its formula: label maps of a teacher, and patches that are mixed.
 
 Letters: N batch, P patches, K classes.
 """
@@ -73,7 +73,7 @@ def build(**options):
 
 
 def batch(size=3):
-    samples = [DataSample(metainfo=dict(sample_idx=index)).set_gt_label(index % K) for index in range(size)]
+    samples = [DataSample().set_gt_label(index % K) for index in range(size)]
     return torch.randn(size, 3, 32, 48, generator=torch.Generator().manual_seed(2)), samples
 
 
@@ -123,15 +123,13 @@ def teachers_maps(checkpoint):
         return (torch.einsum('kc,nchw->nkhw', weight, features) + bias[:, None, None]).softmax(dim=1)
 
 
-def test_losses_of_maps_of_a_teacher_or_a_file_and_of_the_images_labels(checkpoint, tmp_path, box):
+def test_losses_of_maps_of_a_teacher_and_of_the_images_labels(checkpoint, box):
     model = build(teacher=TEACHER, teacher_checkpoint=checkpoint, patch_weight=0.7)
     maps = interpolate(teachers_maps(checkpoint), (4, 6), mode='bilinear', align_corners=False)
     assert_losses(model, maps, box, patch_weight=0.7)
     assert not any('teacher' in name for name in model.state_dict())
     again = pickle.loads(pickle.dumps(copy.deepcopy(model)))
     torch.testing.assert_close(again.loss(*batch()), model.loss(*batch()))
-    torch.save(teachers_maps(checkpoint), tmp_path / 'maps.pth')
-    assert_losses(build(label_file=str(tmp_path / 'maps.pth')), maps, box)
     labels = [sample.gt_label.item() for sample in batch()[1]]
     assert_losses(build(), torch.eye(K)[labels][..., None, None].expand(-1, -1, 4, 6), box)
 
@@ -172,43 +170,15 @@ def test_boxes_are_of_all_shares():
 @pytest.mark.parametrize(
     ('options', 'words'),
     [
-        (dict(teacher=TEACHER, label_file='maps.pth'), 'teacher and label_file are both set'),
         (dict(head=HEAD | dict(loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1))), 'a LabelSmoothLoss, has no'),
         (
             dict(head=HEAD | dict(loss=dict(type='CrossEntropyLoss', class_weight=[1.0] * K))),
             'head.loss.* has no effect',
         ),
         (dict(head=HEAD | dict(cal_acc=True)), 'head.cal_acc has no effect'),
-        (dict(teacher_size=32, label_file='maps.pth'), 'teacher_size without teacher'),
+        (dict(teacher_size=32), 'teacher_size without teacher'),
     ],
 )
 def test_what_does_not_fit_is_refused_when_built(options, words):
     with pytest.raises(UserError, match=words):
         build(**options)
-
-
-@pytest.mark.parametrize(
-    ('maps', 'words'),
-    [
-        (torch.zeros(3, K + 1, 2, 2), r'is \(3, 6, 2, 2\), not a tensor \(images, 5, h, w\)'),
-        ({}, 'is dict, not a tensor'),
-        (torch.zeros(2, K, 2, 2), 'has 2 label maps, but image 2 needs one'),
-    ],
-)
-def test_a_file_of_something_else_is_refused(maps, words, tmp_path):
-    torch.save(maps, tmp_path / 'maps.pth')
-    model = build(label_file=str(tmp_path / 'maps.pth'))
-
-    def begin():
-        model.init_weights()
-        model.loss(*batch())
-
-    with pytest.raises(UserError, match=words):
-        begin()
-
-
-def test_a_file_that_is_not_there_is_one_line_before_training_and_no_matter_in_a_test():
-    model = build(label_file='maps.pth')
-    assert model(torch.rand(1, 3, 32, 32)).shape == (1, K)
-    with pytest.raises(FileNotFoundError, match=r'maps\.pth'):
-        model.init_weights()

@@ -3,7 +3,6 @@
 import pytest
 import torch
 from mmpretrain.registry import MODELS
-from models.test_mvit import small as small_mvit
 from survey_backbones import build as build_small
 
 from vt.models import (
@@ -80,7 +79,6 @@ ROWS = [
         lambda: stages(stage=dict(class_tokens=1, attention=CLASS, between=dict(type='vt.OnMap'))),
         'Block: between has no effect',
     ),
-    (lambda: stages(stage=dict(feed_forward=dict(fc1_act_cfg=dict(type='ReLU')))), 'fc1_act_cfg without local'),
     (lambda: stages(stage=dict(peg_blocks=2)), 'peg_blocks without peg'),
     (lambda: stages(stage=dict(position=dict(type='torch.nn.Identity'))), 'Identity is not a vt.models.TokenPart'),
     (lambda: stages(out_indices=(1,)), r'out_indices=\[1\] do not exist; the stages are 0 to 0'),
@@ -97,11 +95,6 @@ ROWS = [
     (lambda: MViT(key_value_stride=0), r'key_value_stride=\(0, 0\) must have 2 positive numbers'),
     (lambda: MViT(skip='half'), "skip='half' is not one of normalised, raw, none"),
     (lambda: MViT(class_tokens=0, out_type='class_tokens'), 'the last stage has no class token'),
-    (lambda: small_mvit()(torch.zeros(1, 3, 32, 32)), r'takes videos \(N, C, .*, but the input is \(1, 3, '),
-    (
-        lambda: small_mvit(num_frames=None)(torch.zeros(1, 3, 32, 32, 32)),
-        r'takes images \(N, C, .*, but the input is \(1, 3, ',
-    ),
 ]
 
 

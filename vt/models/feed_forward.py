@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from vt.registry import MODELS
 
-from .checks import optional_part, require_with
+from .checks import optional_part
 from .grid import Size, TokenPart, split_class_tokens, to_map, to_tokens
 
 CLASS_TOKENS = dict(fed=None, passed=torch.clone, dropped=torch.zeros_like)  # treatment of class tokens
@@ -67,7 +67,6 @@ class FeedForward(TokenPart):
         self.fc2_norm = _norm(norm_cfg, out_channels)
         self.fc2_act = build_activation_layer(fc2_act_cfg) if fc2_act_cfg else nn.Identity()
         self.dropout = nn.Dropout(dropout)
-        require_with('FeedForward', 'fc1_act_cfg', fc1_act_cfg, local=local)
         self.class_result = CLASS_TOKENS[class_tokens]
 
     def forward(self, x: Tensor, size: Size) -> Tensor:

@@ -8,6 +8,8 @@ from torch import Tensor, nn
 
 from vt.registry import MODELS
 
+INIT = dict(type='TruncNormal', layer='Linear', std=0.02)
+
 
 @MODELS.register_module()
 class DropoutLinearClsHead(LinearClsHead):
@@ -42,8 +44,7 @@ class DistillationTokenHead(LinearClsHead):
         **head: other options of :class:`mmpretrain.models.heads.ClsHead`, such as ``loss`` and ``topk``.
     """
 
-    def __init__(self, num_classes: int, in_channels: int, init_cfg: dict | None = None, **head) -> None:
-        init_cfg = init_cfg or dict(type='TruncNormal', layer='Linear', std=0.02)
+    def __init__(self, num_classes: int, in_channels: int, init_cfg: dict = INIT, **head) -> None:
         super().__init__(num_classes, in_channels, init_cfg=init_cfg, **head)
         self.fc_distillation = nn.Linear(in_channels, num_classes)
 
@@ -78,8 +79,7 @@ class TokenLabelHead(LinearClsHead):
         **head: other options of :class:`mmpretrain.models.heads.ClsHead`, such as ``loss`` and ``topk``.
     """
 
-    def __init__(self, num_classes: int, in_channels: int, init_cfg: dict | None = None, **head) -> None:
-        init_cfg = init_cfg or dict(type='TruncNormal', layer='Linear', std=0.02)
+    def __init__(self, num_classes: int, in_channels: int, init_cfg: dict = INIT, **head) -> None:
         super().__init__(num_classes, in_channels, init_cfg=init_cfg, **head)
         self.fc_patches = nn.Linear(in_channels, num_classes)
 

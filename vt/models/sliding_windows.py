@@ -6,7 +6,6 @@ Legend: K classes, H and W rows and columns of the image, h and w those of a win
 from typing import Any
 
 import torch
-from mmengine.logging import print_log
 from mmengine.structures import PixelData
 from mmseg.models import EncoderDecoder
 from mmseg.structures import SegDataSample
@@ -43,7 +42,6 @@ class LargeImageSegmentor(EncoderDecoder):
             reason = "mode='slide', crop_size=(h, w) and a stride of at most h and w are needed"
             raise UserError(f'LargeImageSegmentor: test_cfg={dict(test_cfg)}: {reason}')
         self.window, self.stride = pairs
-        self.told: set[tuple[int, ...]] = set()
 
     def predict(self, inputs: Tensor, data_samples: list[SegDataSample] | None = None) -> list[SegDataSample]:
         """Enter ``pred_sem_seg``, labels ``(1, H, W)`` on the CPU, into the samples of images ``(N, C, H, W)``."""
@@ -64,12 +62,13 @@ class LargeImageSegmentor(EncoderDecoder):
         """Labels, int32, ``(H, W)``, on the CPU, of a normalised image ``(C, H, W)``; ``name`` is for errors."""
         rows, columns = (_starts(*each) for each in zip(image.shape[1:], self.window, self.stride))
         height, width = (min(each) for each in zip(image.shape[1:], self.window))
-        self._tell(image, len(rows) * len(columns), (height, image.shape[2]), name)
+        held = height, image.shape[2]
+        check_scores(held, self.out_channels, f'a row of windows of {name}', 'take a smaller crop_size')
         labels = torch.empty(image.shape[1:], dtype=torch.int32)  # H, W
         # Scores and numbers of windows of the rows from the upper edge of a window to its lower one.
         precise = torch.promote_types(image.dtype, torch.float32)
-        scores = image.new_zeros(self.out_channels, height, image.shape[2], dtype=precise)  # K, h, W
-        counts = image.new_zeros(height, image.shape[2])
+        scores = image.new_zeros(self.out_channels, *held, dtype=precise)  # K, h, W
+        counts = image.new_zeros(held)
         for row, end in zip(rows, [*rows[1:], image.shape[1]]):
             for left in columns:
                 window = image[None, :, row : row + height, left : left + width]
@@ -84,18 +83,6 @@ class LargeImageSegmentor(EncoderDecoder):
     def _decide(self, scores: Tensor) -> Tensor:
         """Labels ``(rows, W)`` of scores ``(K, rows, W)``."""
         return scores.argmax(dim=0) if len(scores) > 1 else scores[0].sigmoid() > self.decode_head.threshold
-
-    def _tell(self, image: Tensor, number: int, held: tuple[int, int], name: str) -> None:
-        """Log once for each size of image how it is cut and what memory it takes; a UserError for too much."""
-        check_scores(held, self.out_channels, f'a row of windows of {name}', 'take a smaller crop_size')
-        if number > 1 and (size := image.shape[1:]) not in self.told:
-            self.told.add(size)
-            of_row, of_image = (4 * self.out_channels * size[1] * rows / 2**20 for rows in (held[0], size[0]))
-            print_log(
-                f'{size[0]}x{size[1]} pixels: {number} windows of {held[0]}x{min(size[1], self.window[1])}, scores of '
-                f'{self.out_channels} classes in {of_row:,.0f} MiB (of the whole image: {of_image:,.0f} MiB)',
-                logger='current',
-            )
 
 
 def _starts(size: int, side: int, stride: int) -> list[int]:

@@ -1,5 +1,5 @@
 # LV-ViT-S (Jiang et al., NeurIPS 2021): a convolutional stem, 16 blocks whose branches are halved, MixToken, and labels
-# for the patches, here from MMPretrain's ResNet-50; model.label_file reads them from a file.
+# for the patches, from MMPretrain's ResNet-50.
 relu = dict(out_channels=64, norm_cfg=dict(type='BN'))
 
 architecture = dict(

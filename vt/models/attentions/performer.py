@@ -52,31 +52,22 @@ class RandomFeatures(nn.Module):
         self.directions.copy_(draw_directions(*self.directions.shape, generator, self.length))
 
 
-def log_features(x: Tensor, directions: Tensor, epsilon: float = 0.0, sides: tuple[int, ...] = ()) -> Tensor:
+def log_features(x: Tensor, directions: Tensor) -> Tensor:
     """Compute the logarithm of positive random features (Performer, lemma 1).
 
-    ``phi(x) = exp(W x - |x|^2 / 2) / sqrt(m)``; the expectation of ``phi(x) . phi(y)`` over W is ``exp(x . y)``. With
-    an ``epsilon``, ``phi(x) = exp(W x - |x|^2 / 2 - max) + epsilon``, with the maximum of ``W x`` over ``sides``, as
-    in performer-pytorch.
+    ``phi(x) = exp(W x - |x|^2 / 2) / sqrt(m)``; the expectation of ``phi(x) . phi(y)`` over W is ``exp(x . y)``.
 
     Args:
         x: vectors, ``(..., T, d)``.
         directions: W, ``(m, d)``.
-        epsilon: added to every feature.
-        sides: axes of the maximum; only used with ``epsilon``.
 
     Returns:
         ``log phi(x)``, ``(..., T, m)``.
     """
-    products = x @ directions.T
-    logs = products - (x.square().sum(dim=-1, keepdim=True) + math.log(len(directions))) / 2
-    if not epsilon:
-        return logs
-    largest = products.amax(dim=sides, keepdim=True).detach() - math.log(len(directions)) / 2
-    return torch.logaddexp(logs - largest, logs.new_tensor(epsilon).log())
+    return x @ directions.T - (x.square().sum(dim=-1, keepdim=True) + math.log(len(directions))) / 2
 
 
-def positive_features(q: Tensor, k: Tensor, directions: Tensor, epsilon: float = 0.0) -> tuple[Tensor, Tensor, Tensor]:
+def positive_features(q: Tensor, k: Tensor, directions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Compute the features of queries and keys, rescaled so that no exponential overflows.
 
     Each query's features are multiplied by a factor, which cancels in its attention weights.
@@ -84,14 +75,14 @@ def positive_features(q: Tensor, k: Tensor, directions: Tensor, epsilon: float =
     Args:
         q: queries, ``(..., T, d)``.
         k: keys, ``(..., S, d)``.
-        directions, epsilon: as in :func:`log_features`.
+        directions: as in :func:`log_features`.
 
     Returns:
         Features of the queries ``(..., T, m)`` and of the keys ``(..., S, m)``, and the factors ``(..., T, 1)``.
     """
     with without_autocast(q.device.type):  # the exponents need float32
         q, k = (x.to(torch.promote_types(x.dtype, directions.dtype)) for x in (q, k))
-        q, k = log_features(q, directions, epsilon, (-1,)), log_features(k, directions, epsilon, (-2, -1))
+        q, k = log_features(q, directions), log_features(k, directions)
     largest = k.amax(dim=-2, keepdim=True).detach()
     q = q + largest
     factor = -q.amax(dim=-1, keepdim=True).detach()
@@ -119,20 +110,16 @@ class PerformerAttention(RandomFeatures, Attention):
     Args:
         channels, num_heads, others: as in :class:`Attention`.
         num_features: m; ``d log d`` by default (theorem 4).
-        epsilon: added to every feature; 0 in the paper, 1e-4 for weights trained with performer-pytorch.
     """
 
-    def __init__(
-        self, channels: int, num_heads: int, num_features: int | None = None, epsilon: float = 0.0, **kwargs
-    ) -> None:
+    def __init__(self, channels: int, num_heads: int, num_features: int | None = None, **kwargs) -> None:
         super().__init__(channels, num_heads, **kwargs)
         head_channels = round(self.scale**-2)
         self.add_directions(num_features or max(1, int(head_channels * math.log(head_channels))), head_channels)
-        self.epsilon = epsilon
 
     def _features(self, q: Tensor, k: Tensor) -> tuple[Tensor, ...]:
         root = self.scale**0.5
-        return positive_features(root * q, root * k, self.directions, self.epsilon)[:2]
+        return positive_features(root * q, root * k, self.directions)[:2]
 
     def read(self, q: Tensor, k: Tensor, v: Tensor, size: Size) -> Tensor:
         return linear_attention(*self._features(q, k), v)

@@ -6,8 +6,6 @@ Sources: Fan et al., Multiscale Vision Transformers, ICCV 2021 (arXiv 2104.11227
 
 from collections.abc import Sequence
 
-from torch import Tensor
-
 from vt.errors import UserError
 from vt.registry import MODELS
 
@@ -78,20 +76,6 @@ class MViT(TokenBackbone):
         out_type = out_type or ('class_tokens' if class_tokens else 'average')
         super().__init__(stages, image_size=size, out_type=out_type, **backbone)
         self.num_frames = num_frames
-
-    def forward(self, x: Tensor) -> tuple:
-        """Run the backbone; outputs as in :class:`TokenBackbone`.
-
-        Args:
-            x: images ``(N, in_channels, H, W)`` or videos ``(N, in_channels, frames, H, W)``.
-
-        Raises:
-            UserError: images for a video model, or videos for an image model.
-        """
-        if x.dim() != (4 if self.num_frames is None else 5):
-            wanted = 'images (N, C, H, W)' if self.num_frames is None else 'videos (N, C, frames, H, W)'
-            raise UserError(f'MViT: num_frames={self.num_frames} takes {wanted}, but the input is {tuple(x.shape)}')
-        return super().forward(x)
 
 
 def multiscale_stages(

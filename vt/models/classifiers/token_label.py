@@ -8,8 +8,6 @@ from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, interpolate, one_hot
 
-from vt.checkpoints.loading import weights_only
-from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..checks import require_unused_loss, require_with
@@ -19,7 +17,7 @@ from .distilled import DistilledClassifier
 
 @MODELS.register_module()
 class TokenLabelClassifier(DistilledClassifier):
-    """A classifier trained with token labels, which come from a teacher, from a file, or from the image label.
+    """A classifier trained with token labels, which come from a teacher, or otherwise from the image label.
 
     The loss is ``CE(class token, label) + patch_weight * mean over patches of CE(patch, its label)`` (equation 3); the
     log shows both terms. After the embedding, a box of patches is replaced by that of another image of the batch
@@ -28,44 +26,34 @@ class TokenLabelClassifier(DistilledClassifier):
 
     Args:
         teacher: config of a classifier with global average pooling, whose head can be applied to single pixels; None
-            for none.
-        label_file: path of a tensor ``(images, K, h, w)`` of probabilities, indexed by the images of the data set, for
-            training without random crops or flips. Without teacher and file, patches have the label of their image.
+            for none: patches have the label of their image.
         patch_weight: weight of the loss of the patches.
         label_smoothing: s; targets are ``(1 - s) label + s / K``.
         teacher_checkpoint, teacher_size: as in :class:`DistilledClassifier`.
         **classifier: options of :class:`mmpretrain.models.ImageClassifier`.
 
     Raises:
-        UserError: both ``teacher`` and ``label_file``; a head with its own loss or accuracy; options of a teacher
-            without a teacher.
+        UserError: a head with its own loss or accuracy; options of a teacher without a teacher.
     """
 
     def __init__(
         self,
         teacher: dict | None = None,
-        label_file: str | None = None,
         patch_weight: float = 0.5,
         label_smoothing: float = 0.0,
         teacher_checkpoint: str | None = None,
         teacher_size: int | tuple[int, int] | None = None,
         **classifier,
     ) -> None:
-        if label_file == '' or (teacher and label_file):
-            raise UserError('TokenLabelClassifier: teacher and label_file are both set, or the file is empty; set one')
         options = dict(teacher_checkpoint=teacher_checkpoint, teacher_size=teacher_size)
         for name, option in options.items():
             require_with('TokenLabelClassifier', name, option is not None, teacher=teacher)
         super().__init__(teacher or {}, distillation_weight=patch_weight, cls_weight=1.0, **options, **classifier)
         require_unused_loss('TokenLabelClassifier', self.head)
         self.label_smoothing = label_smoothing
-        self.label_file = label_file
-        self.label_maps: list[Tensor] = []  # at most one, read when the teacher would be built
 
     def build_teacher(self) -> nn.Module | None:
-        """Return the teacher, or read the label file and return None."""
-        if self.label_file and not self.label_maps:
-            self.label_maps.append(read_label_maps(self.label_file, self.head.num_classes))
+        """Return the teacher, or None if there is none."""
         return super().build_teacher() if self.teacher_cfg else None
 
     def loss(self, inputs: Tensor, data_samples: list[DataSample]) -> dict[str, Tensor]:
@@ -92,7 +80,7 @@ class TokenLabelClassifier(DistilledClassifier):
         box, labels = mixed[0], self._labels(data_samples)  # P; N, K
         share = box.to(labels).mean()
         scores, patches = self.head(features), swap(self.head.patch_logits(features), box)
-        maps = self._patch_labels(inputs, data_samples, labels, sizes[0]).float().expand_as(patches)
+        maps = self._patch_labels(inputs, labels, sizes[0]).float().expand_as(patches)
         labels = ((1 - share) * labels + share * labels.flip(0)).float()
         smoothing = dict(label_smoothing=self.label_smoothing)
         loss = cross_entropy(patches.float().flatten(0, 1), maps.flatten(0, 1), **smoothing)
@@ -107,32 +95,12 @@ class TokenLabelClassifier(DistilledClassifier):
         labels = torch.cat([sample.gt_label for sample in data_samples])
         return one_hot(labels, self.head.num_classes).to(next(self.parameters()))
 
-    def _patch_labels(self, inputs: Tensor, data_samples: list[DataSample], labels: Tensor, size: Size) -> Tensor:
+    def _patch_labels(self, inputs: Tensor, labels: Tensor, size: Size) -> Tensor:
         """Class probabilities of each patch, ``(N, P, K)``, or the same for all patches, ``(N, 1, K)``."""
         teacher = self.build_teacher()
-        if teacher:
-            maps = teacher.label_maps(inputs)
-        elif self.label_maps:
-            numbers = [sample.sample_idx for sample in data_samples]
-            if max(numbers) >= (length := len(self.label_maps[0])):
-                raise UserError(
-                    f'TokenLabelClassifier: label_file has {length} label maps, but image {max(numbers)} needs one; '
-                    'write it for the training images with tools/analysis/label_maps.py'
-                )
-            maps = self.label_maps[0][numbers].to(labels)
-        else:
+        if not teacher:
             return labels.unsqueeze(1)
-        return to_tokens(interpolate(maps, size, mode='bilinear', align_corners=False))
-
-
-def read_label_maps(path: str, num_classes: int) -> Tensor:
-    """Read probabilities ``(images, K, h, w)`` of ``label_maps.py``; raises a UserError if the file has none."""
-    with weights_only():
-        maps = torch.load(path, map_location='cpu', mmap=True)
-    if not isinstance(maps, Tensor) or maps.dim() != 4 or maps.shape[1] != num_classes:
-        found = tuple(maps.shape) if isinstance(maps, Tensor) else type(maps).__name__
-        raise UserError(f'{path} is {found}, not a tensor (images, {num_classes}, h, w): correct model.label_file')
-    return maps
+        return to_tokens(interpolate(teacher.label_maps(inputs), size, mode='bilinear', align_corners=False))
 
 
 def draw_box(size: Size, device: torch.device) -> Tensor:
