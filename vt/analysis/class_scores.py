@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import cv2
 import numpy as np
 import torch
 from mmengine.evaluator import BaseMetric
@@ -22,11 +21,9 @@ from .evaluation import (
 
 
 class PredictionCollector(BaseMetric):
-    """Labels and scores of all images; ``collected`` has them in the main process, in order."""
+    """Labels and scores of all images; after a test ``collected`` has them in the main process, in order."""
 
-    def __init__(self, **kwargs) -> None:
-        super().__init__(**kwargs)
-        self.collected: list[dict[str, Any]] = []
+    collected: list[dict[str, Any]]
 
     def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
         """Keep labels and scores of a batch."""
@@ -49,12 +46,12 @@ class MapCollector(PredictionCollector):
 
     Args:
         ignore_index: the label of pixels that don't count.
-        side: the longer side of small maps that are kept, too; 0 for none.
+        **kwargs: ``collect_device`` and ``prefix``, as of :class:`mmengine.evaluator.BaseMetric`.
     """
 
-    def __init__(self, ignore_index: int = 255, side: int = 0, **kwargs) -> None:
+    def __init__(self, ignore_index: int = 255, **kwargs) -> None:
         super().__init__(**kwargs)
-        self.ignore_index, self.side = ignore_index, side
+        self.ignore_index = ignore_index
 
     def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
         """Count the pixels of a batch."""
@@ -62,7 +59,7 @@ class MapCollector(PredictionCollector):
         for sample in data_samples:
             if not {'gt_sem_seg', 'pred_sem_seg'} <= sample.keys():
                 raise UserError('scores of classes need label masks, and from the model a mask: a segmentor')
-            maps = [sample[key]['data'].squeeze().cpu().numpy() for key in ('gt_sem_seg', 'pred_sem_seg')]
+            maps = (sample[key]['data'].squeeze().cpu().numpy() for key in ('gt_sem_seg', 'pred_sem_seg'))
             label, predicted = (each.astype(np.int64) for each in maps)
             valid = (label != self.ignore_index) & (label < number) & (predicted < number)
             pairs = count_pairs(label[valid], predicted[valid], number)
@@ -70,16 +67,8 @@ class MapCollector(PredictionCollector):
             right = at_label & at_class & (label == predicted)
             counted = (label[at_label], predicted[at_class], label[right])
             bands = np.stack([np.bincount(each, minlength=number) for each in counted])
-            about = dict(bands=bands, wrong=(label != predicted)[at_label].sum(), file=sample.get('img_path'))
-            if self.side:
-                about['maps'] = [self.shrink(each) for each in maps]
-            self.results.append(dict(about, pairs=pairs))
-
-    def shrink(self, mask: np.ndarray) -> np.ndarray:
-        """A small PNG of a mask ``(H, W)``."""
-        scale = min(1, self.side / max(mask.shape))
-        size = [max(1, round(scale * length)) for length in mask.shape[::-1]]
-        return cv2.imencode('.png', cv2.resize(mask.astype(np.uint16), size, interpolation=cv2.INTER_NEAREST))[1]
+            wrong = (label != predicted)[at_label].sum()
+            self.results.append(dict(pairs=pairs, bands=bands, wrong=wrong, file=sample.get('img_path')))
 
 
 @METRICS.register_module()
@@ -113,20 +102,15 @@ class ClassScores(PredictionCollector):
 class SegmentScores(MapCollector):
     """The same of a segmentor: IoU of each class that has pixels, boundary IoU and errors at boundaries, in percent.
 
-    Args:
-        ignore_index: the label of pixels that don't count.
-        **kwargs: ``collect_device`` and ``prefix``, as of :class:`mmengine.evaluator.BaseMetric`.
+    Arguments are those of :class:`MapCollector`.
     """
 
     default_prefix = 'classes'
 
-    def __init__(self, ignore_index: int = 255, **kwargs) -> None:
-        super().__init__(ignore_index, **kwargs)
-
     def compute_metrics(self, results: list) -> dict[str, float]:
         """``{name: score}`` of all images."""
         names = _names(self, 0)
-        found = evaluate_segmentation(*sum_maps(results, len(names)), names)
+        found = evaluate_segmentation(*sum_maps(results), names)
         return _scores(found['metrics'], found, 'IoU')
 
 
@@ -145,12 +129,9 @@ def stack_predictions(results: list[dict], several: bool) -> tuple[np.ndarray, n
     return labels, scores
 
 
-def sum_maps(results: list[dict], number: int) -> tuple[np.ndarray, np.ndarray, int]:
+def sum_maps(results: list[dict]) -> list:
     """The first arguments of :func:`.evaluation.evaluate_segmentation`, of a :class:`MapCollector`."""
-    label, predicted, pixels = np.concatenate([result['pairs'] for result in results]).T
-    bands, wrong = (sum(result[key] for result in results) for key in ('bands', 'wrong'))
-    codes, places = np.unique(label * number + predicted, return_inverse=True)
-    return np.stack([*np.divmod(codes, number), np.bincount(places, pixels).astype(np.int64)], axis=1), bands, wrong
+    return [sum(result[key] for result in results) for key in ('pairs', 'bands', 'wrong')]
 
 
 def _names(metric: BaseMetric, number: int) -> list[str]:

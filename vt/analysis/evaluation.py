@@ -5,10 +5,10 @@ from typing import Any
 
 import cv2
 import numpy as np
+from scipy.sparse import coo_array, csr_array
 
 BINS = 15  # of confidences, as in Guo et al., "On Calibration of Modern Neural Networks", 2017
 TOP = (1, 2, 3, 5, 10)
-MOST_DENSE = 1000  # classes for which all pairs are counted in an array
 BAND = 0.02  # of a boundary, to each side, in diagonals of the image
 
 
@@ -39,20 +39,9 @@ def evaluate_single_label(labels: np.ndarray, scores: np.ndarray, names: Sequenc
     return dict(metrics=metrics, per_class=per_class, confusions=confusions, ece=ece, reliability=reliability)
 
 
-def count_pairs(labels: np.ndarray, predicted: np.ndarray, number: int) -> np.ndarray:
-    """Count the pairs of label and predicted class that occur among ``number`` classes.
-
-    Returns:
-        A row for each pair, ``(P, 3)``: label, predicted class and count; in the order of labels, then of classes.
-    """
-    codes = labels.astype(np.int64) * number + predicted
-    if number <= MOST_DENSE:  # faster than to sort
-        counts = np.bincount(codes)
-        codes = counts.nonzero()[0]
-        counts = counts[codes]
-    else:
-        codes, counts = np.unique(codes, return_counts=True)
-    return np.stack([*np.divmod(codes, number), counts], axis=1)
+def count_pairs(labels: np.ndarray, predicted: np.ndarray, number: int) -> csr_array:
+    """Count how often each of ``number`` labels is predicted as each class: a confusion matrix, sparse, ``(C, C)``."""
+    return coo_array((np.ones(len(labels), np.int64), (labels, predicted)), shape=(number, number)).tocsr()
 
 
 def evaluate_several_labels(labels: np.ndarray, scores: np.ndarray, names: Sequence[str]) -> dict[str, Any]:
@@ -64,10 +53,10 @@ def evaluate_several_labels(labels: np.ndarray, scores: np.ndarray, names: Seque
         names: of the classes.
 
     Returns:
-        ``metrics`` (mAP over the classes that have images), ``per_class`` at a threshold of 0.5, with the average
-        precision and the threshold of the highest F1, and ``confusion_matrix``: ``(C, 2, 2)``.
+        ``metrics`` (mAP over the classes that have images), and ``per_class`` at a threshold of 0.5, with the average
+        precision and the threshold of the highest F1.
     """
-    from sklearn.metrics import average_precision_score, multilabel_confusion_matrix, precision_recall_curve
+    from sklearn.metrics import average_precision_score, precision_recall_curve
 
     predicted = scores >= 0.5
     wide = [np.pad(each, ((0, 0), (0, 1))) for each in (labels, predicted)]  # scikit-learn takes one column for a label
@@ -81,7 +70,7 @@ def evaluate_several_labels(labels: np.ndarray, scores: np.ndarray, names: Seque
             row['best_F1'] = 100 * f1.max()
     tested = [row for row in per_class if row['samples']]
     metrics = {'mAP': np.mean([row['AP'] for row in tested]), 'macro F1': np.mean([row['F1'] for row in tested])}
-    return dict(metrics=metrics, per_class=per_class, confusion_matrix=multilabel_confusion_matrix(*wide)[:-1])
+    return dict(metrics=metrics, per_class=per_class)
 
 
 def _per_class(labels: np.ndarray, predictions: np.ndarray, names: Sequence[str], **counts: Any) -> list[dict]:
@@ -105,23 +94,19 @@ def calibration(confidences: np.ndarray, correct: np.ndarray) -> tuple[float, li
         The mean over images of ``|accuracy - confidence|`` of their bin; a bin holds its upper bound.
     """
     bins = np.clip(np.ceil(confidences * BINS).astype(int) - 1, 0, BINS - 1)
-    counts, ece, rows = np.bincount(bins, minlength=BINS), 0.0, []
-    for index, count in enumerate(counts):
-        members = bins == index
-        confidence, accuracy = (float(x[members].mean()) if count else np.nan for x in (confidences, correct))
-        ece += count / len(bins) * abs(accuracy - confidence) if count else 0.0
-        bounds = dict(above=index / BINS, up_to=(index + 1) / BINS)
-        rows.append(bounds | dict(samples=int(count), confidence=confidence, accuracy=accuracy))
-    return ece, rows
+    counts, confidence, accuracy = (np.bincount(bins, each, BINS) for each in (None, confidences, correct))
+    ece = float(abs(accuracy - confidence).sum() / len(bins))
+    with np.errstate(invalid='ignore'):  # of a bin without images
+        columns = dict(samples=counts, confidence=confidence / counts, accuracy=accuracy / counts)
+    rows = zip(*(column.tolist() for column in columns.values()))
+    return ece, [dict(above=k / BINS, up_to=(k + 1) / BINS, **dict(zip(columns, row))) for k, row in enumerate(rows)]
 
 
-def evaluate_segmentation(
-    confusions: np.ndarray, bands: np.ndarray, wrong: int, names: Sequence[str]
-) -> dict[str, Any]:
+def evaluate_segmentation(confusions: csr_array, bands: np.ndarray, wrong: int, names: Sequence[str]) -> dict[str, Any]:
     """Metrics of segmentations.
 
     Args:
-        confusions: pixels of each pair of label and predicted class, as of :func:`count_pairs`.
+        confusions: pixels of each pair of label and predicted class, of :func:`count_pairs`.
         bands: pixels of each class in the :func:`boundary_band` of the labels, in that of the predictions, and those of
             both that are right; ``(3, C)``.
         wrong: pixels in the band of the labels whose prediction is wrong.
@@ -131,20 +116,28 @@ def evaluate_segmentation(
         ``metrics`` (mean boundary IoU, and the share of wrong pixels in the band of the labels and elsewhere),
         ``per_class`` and ``confusions``.
     """
-    label, predicted, pixels = confusions.T
-    of_label, of_class = (np.bincount(each, pixels, len(names)).astype(np.int64) for each in (label, predicted))
-    hits = np.bincount(label, pixels * (label == predicted), len(names)).astype(np.int64)
-    in_band, right = bands[0].sum(), hits.sum()
+    pixels, right, in_band = confusions.sum(axis=1), confusions.diagonal(), bands[0].sum()
     with np.errstate(invalid='ignore'):  # of a class without pixels
-        iou, accuracy = 100 * hits / (of_label + of_class - hits), 100 * hits / of_label
         boundary_iou = 100 * bands[2] / (bands[0] + bands[1] - bands[2])
         near = 100 * wrong / in_band
-        elsewhere = 100 * (pixels.sum() - right - wrong) / (pixels.sum() - in_band)
-    mean = np.nanmean(boundary_iou) if np.isfinite(boundary_iou).any() else np.nan
-    metrics = {'mean boundary IoU': mean, 'wrong at boundaries': near, 'wrong elsewhere': elsewhere}
-    columns = dict(pixels=of_label, predicted=of_class, IoU=iou, accuracy=accuracy, boundary_IoU=boundary_iou)
+        elsewhere = 100 * (pixels.sum() - right.sum() - wrong) / (pixels.sum() - in_band)
+        columns = dict(IoU=iou_of(confusions), accuracy=100 * right / pixels, boundary_IoU=boundary_iou)
+    columns = dict(pixels=pixels, predicted=confusions.sum(axis=0)) | columns
+    metrics = {'mean boundary IoU': mean_of(boundary_iou), 'wrong at boundaries': near, 'wrong elsewhere': elsewhere}
     rows = [dict(label=k, name=names[k]) | {key: each[k] for key, each in columns.items()} for k in range(len(names))]
     return dict(metrics=metrics, per_class=rows, confusions=confusions)
+
+
+def iou_of(confusions: csr_array) -> np.ndarray:
+    """IoU of each class in percent, ``(C,)``, of :func:`count_pairs`; NaN of a class without pixels."""
+    right = confusions.diagonal()
+    with np.errstate(invalid='ignore'):
+        return 100 * right / (confusions.sum(axis=0) + confusions.sum(axis=1) - right)
+
+
+def mean_of(scores: np.ndarray) -> float:
+    """The mean without NaN; NaN if there is nothing else."""
+    return float(np.nanmean(scores)) if np.isfinite(scores).any() else np.nan
 
 
 def boundary_band(labels: np.ndarray) -> np.ndarray:

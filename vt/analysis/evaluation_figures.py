@@ -43,11 +43,9 @@ def read_curves(folder: Path) -> Curves:
     return curves
 
 
-def draw_confusion(confusions: np.ndarray, names: list[str]) -> Figure:
-    """Draw pairs of :func:`.evaluation.count_pairs` as a matrix ``(C, C)`` of shares of its rows, the labels."""
+def draw_confusion(shares: np.ndarray, names: list[str]) -> Figure:
+    """Draw a matrix ``(C, C)`` of shares of its rows, the labels, that are predicted as each class."""
     number = len(names)
-    shares = np.zeros((number, number))
-    shares[confusions[:, 0], confusions[:, 1]] = shares_of(confusions)
     side = min(12.0, max(4.0, 2 + 0.35 * number))
     figure = Figure(figsize=(side + 1, side), layout='constrained')
     axes = figure.subplots()
@@ -87,9 +85,3 @@ def draw_curves(curves: Curves) -> Figure:
         if lines:
             axes.legend(fontsize=7)
     return figure
-
-
-def shares_of(confusions: np.ndarray) -> np.ndarray:
-    """Return the shares of pairs of :func:`.evaluation.count_pairs` among those of their labels, ``(P,)``."""
-    label, _, number = confusions.T
-    return number / np.bincount(label, number)[label]

@@ -1,8 +1,11 @@
-"""Helpers for figures: grids of images, and files."""
+"""Helpers for figures: grids of images, files, and images of pages."""
 
+import base64
 import io
+import warnings
 from pathlib import Path
 
+import cv2
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
@@ -37,3 +40,26 @@ def render_figure(figure: Figure, kind: str = 'png', dpi: int = 100) -> bytes:
     content = io.BytesIO()
     figure.savefig(content, format=kind, dpi=dpi)
     return content.getvalue()
+
+
+def shrink(image: np.ndarray, side: int) -> np.ndarray:
+    """Resize an image so that its longer side has this number of pixels; small images are enlarged."""
+    scale = side / max(image.shape[:2])
+    size = [max(1, round(scale * each)) for each in image.shape[1::-1]]
+    return cv2.resize(image, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_NEAREST)
+
+
+def figure_address(figure: Figure) -> str:
+    """Return a figure as a data URL."""
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', UserWarning)  # about characters that are missing in the font
+        return _address(render_figure(figure, dpi=90), 'png')
+
+
+def image_address(image: np.ndarray) -> str:
+    """Return an RGB image ``(height, width, 3)`` of uint8 as a data URL."""
+    return _address(cv2.imencode('.jpg', image[..., ::-1])[1].tobytes(), 'jpeg')
+
+
+def _address(content: bytes, kind: str) -> str:
+    return f'data:image/{kind};base64,{base64.b64encode(content).decode()}'

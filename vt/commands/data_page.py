@@ -1,7 +1,5 @@
 """The page of ``tools/check_dataset.py --out FOLDER``: description and samples of the data in one file."""
 
-import base64
-import warnings
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -9,9 +7,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from matplotlib.figure import Figure
 
-from vt.analysis.figures import render_figure
+from vt.analysis.figures import image_address, shrink
 from vt.checkpoints.files import write_atomically
 from vt.data_checks.data import Source
 from vt.data_checks.data_report import in_line
@@ -91,31 +88,8 @@ def _draw(source: Source, index: int, bgr: bool) -> str:
     return image_address(image)
 
 
-def shrink(image: np.ndarray, side: int) -> np.ndarray:
-    """Resize an image so that its longer side has this number of pixels; small images are enlarged."""
-    scale = side / max(image.shape[:2])
-    size = [max(1, round(scale * each)) for each in image.shape[1::-1]]
-    return cv2.resize(image, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_NEAREST)
-
-
 def colour(image: np.ndarray, labels: np.ndarray, palette: Sequence | None) -> np.ndarray:
     """Lay the colours of labels ``(height, width)`` over an RGB image of this size; those without colour are white."""
     colours = np.full((2**16, 3), 255, np.uint8)
     colours[: len(palette or [])] = np.reshape(palette or [], (-1, 3))
     return (0.5 * image + 0.5 * colours[labels]).astype(np.uint8)
-
-
-def figure_address(figure: Figure) -> str:
-    """Return a figure as a data URL."""
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore', UserWarning)  # about characters that are missing in the font
-        return _address(render_figure(figure, dpi=90), 'png')
-
-
-def image_address(image: np.ndarray) -> str:
-    """Return an RGB image ``(height, width, 3)`` of uint8 as a data URL."""
-    return _address(cv2.imencode('.jpg', image[..., ::-1])[1].tobytes(), 'jpeg')
-
-
-def _address(content: bytes, kind: str) -> str:
-    return f'data:image/{kind};base64,{base64.b64encode(content).decode()}'

@@ -1,13 +1,21 @@
 """The report of ``tools/test.py --report FOLDER``: scores of each class and images, as a page and as JSON."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import cv2
+import joblib
 import numpy as np
+import torch
+from mmengine.dataset import pseudo_collate
 from mmengine.runner import Runner
 from mmpretrain.models import MultiLabelClsHead
+from scipy.sparse import coo_array
+from torch import nn
 from torch.utils.data import Dataset
 
 from vt.analysis.attention.heat_maps import HeatMapper
@@ -16,12 +24,14 @@ from vt.analysis.class_scores import MapCollector, PredictionCollector, stack_pr
 from vt.analysis.evaluation import (
     BAND,
     BINS,
-    MOST_DENSE,
     evaluate_segmentation,
     evaluate_several_labels,
     evaluate_single_label,
+    iou_of,
+    mean_of,
 )
-from vt.analysis.evaluation_figures import draw_confusion, draw_curves, draw_reliability, read_curves, shares_of
+from vt.analysis.evaluation_figures import draw_confusion, draw_curves, draw_reliability, read_curves
+from vt.analysis.figures import figure_address, image_address, shrink
 from vt.checkpoints.files import write_atomically
 from vt.checkpoints.weights import unwrap
 from vt.engine.checks.classes import has_labels, without_wrappers
@@ -31,13 +41,14 @@ from vt.engine.run_record import describe_origin
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
-from .data_page import MAX_NAME, ROWS, TEMPLATES, colour, figure_address, image_address, shrink
+from .data_page import MAX_NAME, ROWS, TEMPLATES, colour
 from .outputs import write_json
-from .report_comparison import compare_reports, digest_labels
+from .report_comparison import compare_reports
 
 FILES = ('report.html', 'report.json')
 SIDE = 160  # of an image on the page, in pixels
 IMAGES, PAIRS = 24, 20  # images of each kind and pairs of classes on the page
+MOST_DRAWN = 1000  # classes of a confusion matrix on the page
 
 
 def check_report_folder(folder: str) -> None:
@@ -61,7 +72,7 @@ def add_collector(runner: Runner) -> PredictionCollector:
     if is_segmentation(runner.cfg):
         ignored = [metric.ignore_index for metric in evaluator.metrics if hasattr(metric, 'ignore_index')]
         ignore_index = ignored[0] if ignored else getattr(without_wrappers(dataset), 'ignore_index', 255)
-        collector = MapCollector(ignore_index, SIDE, prefix='report')
+        collector = MapCollector(ignore_index, prefix='report')
     elif has_labels(dataset):
         collector = PredictionCollector(prefix='report')
     else:
@@ -101,34 +112,33 @@ def write_report(
     else:
         several = isinstance(getattr(unwrap(runner.model), 'head', None), MultiLabelClsHead)
         found, ranked = _classification(results, names, several)
-    metrics, labels, key = metrics | found.pop('metrics', {}), found.pop('labels', None), 'IoU' if maps else 'F1'
+    metrics, key = metrics | found.pop('metrics', {}), 'IoU' if maps else 'F1'
     device = next(unwrap(runner.model).parameters()).device
     record = dict(config=config, checkpoint=checkpoint, images=len(results), metrics=metrics, classes=names)
     curves = read_curves(Path(checkpoint).parent)
+    confusions, reliability = found.get('confusions'), found.get('reliability')
+    if confusions is not None:
+        pairs = confusions.tocoo()
+        shares = coo_array((pairs.data / confusions.sum(axis=1)[pairs.row], pairs.coords), shape=pairs.shape)
+        found['confusions'] = np.stack([*pairs.coords, pairs.data], axis=1)
     record |= found | ranked | dict(curves=curves)
-    comparison = compare_reports(record, other, key, labels) if other else None
+    comparison = compare_reports(record, other, key) if other else None
     record |= dict(comparison=comparison) if other else {}
     write_json(describe_origin(device) | record, Path(folder, 'report.json'), None)
     palette = dataset.metainfo.get('palette') if maps else None
-    shown = _Images(dataset, reads_bgr(runner.cfg), results, palette, mapper)
+    shown = _Images(dataset, reads_bgr(runner.cfg), runner.model, palette, mapper)
     sheets = {title.replace('_', ' '): [*map(shown, images)] for title, images in ranked.items()}
     rows = sorted(found['per_class'], key=lambda row: np.nan_to_num(row[key], nan=np.inf))
-    confusions, reliability = found.get('confusions'), found.get('reliability')
-    drawn = confusions is not None and len(names) <= MOST_DENSE
+    drawn = confusions is not None and len(names) <= MOST_DRAWN
     TEMPLATES.filters['shown'] = _shown
-    text = TEMPLATES.get_template('evaluation_report.html.j2').render(
-        checkpoint=checkpoint,
-        config=config,
-        number=len(results),
+    shown_only = dict(
         side=((3 if maps else 1) + bool(mapper)) * SIDE,
         heat_maps=shown.mapper and shown.mapper.method,
-        metrics=metrics,
         key=key,
         rows=rows[:ROWS],
         hidden_rows=max(0, len(rows) - ROWS),
-        confusion=figure_address(draw_confusion(confusions, names)) if drawn else '',
-        pairs=[] if confusions is None else _most_confused(confusions, names),
-        ece=found.get('ece'),
+        confusion=figure_address(draw_confusion(shares.toarray(), names)) if drawn else '',
+        pairs=[] if confusions is None else _most_confused(shares, names),
         bins=BINS,
         band=BAND,
         reliability=figure_address(draw_reliability(reliability)) if reliability else '',
@@ -137,6 +147,7 @@ def write_report(
         comparison=comparison,
         changes=sorted(comparison['per_class'], key=_change)[:ROWS] if comparison else [],
     )
+    text = TEMPLATES.get_template('evaluation_report.html.j2').render(record | shown_only)
     write_atomically(Path(folder, 'report.html'), text)
     print(f'written to {folder}')
 
@@ -160,41 +171,32 @@ def _classification(results: list[dict], names: list[str], several: bool) -> tup
         label, best = labels[index], score.argmax()
         return about | dict(label=names[label], prediction=names[best], score=score[best], score_of_label=score[label])
 
-    digest = digest_labels([result['gt_label'] for result in results])
+    digest = joblib.hash([result['gt_label'].tolist() for result in results])
     right = (labels == (scores >= 0.5)).mean(axis=1) if several else (labels == scores.argmax(axis=1)).astype(int)
-    found |= dict(image_scores=right, labels_digest=digest) | ({} if several else dict(labels=labels))
+    found |= dict(image_scores=right, labels_digest=digest)
     orders = dict(worst=np.argsort(-loss, kind='stable'), least_certain=np.argsort(lead, kind='stable'))
     return found, {title: [describe(int(index)) for index in order[:IMAGES]] for title, order in orders.items()}
 
 
 def _segmentation(results: list[dict], names: list[str]) -> tuple[dict, dict[str, list[dict]]]:
     """Return metrics, and the images with the lowest mean IoU of their classes."""
-    number, means, labels = len(names), [], []
-    for result in results:
-        label, predicted, pixels = result['pairs'].T
-        sums = [np.bincount(classes, pixels, number) for classes in (label, predicted)]
-        hits = np.bincount(label, pixels * (label == predicted), number)
-        labels.append(sums[0].astype(int))
-        shown = sums[0] + sums[1] > 0
-        means.append(100 * (hits / np.maximum(sums[0] + sums[1] - hits, 1))[shown].mean() if shown.any() else np.nan)
+    means = [mean_of(iou_of(result['pairs'])) for result in results]
+    digest = joblib.hash([result['pairs'].sum(axis=1).tolist() for result in results])
     order = [int(index) for index in np.argsort(means, kind='stable') if np.isfinite(means[index])]
     worst = [dict(index=index, file=results[index]['file'], mean_IoU=means[index]) for index in order[:IMAGES]]
-    found = evaluate_segmentation(*sum_maps(results, number), names)
-    return found | dict(image_scores=means, labels_digest=digest_labels(labels)), dict(worst=worst)
+    found = evaluate_segmentation(*sum_maps(results), names)
+    return found | dict(image_scores=means, labels_digest=digest), dict(worst=worst)
 
 
+@dataclass
 class _Images:
     """Captions and data URLs of images; for a segmentor with labels and prediction beside the image."""
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        is_bgr: bool,
-        results: list[dict],
-        palette: Sequence | None,
-        mapper: HeatMapper | None = None,
-    ) -> None:
-        self.dataset, self.is_bgr, self.results, self.mapper, self.palette = dataset, is_bgr, results, mapper, palette
+    dataset: Dataset
+    is_bgr: bool
+    model: nn.Module
+    palette: Sequence | None
+    mapper: HeatMapper | None
 
     def __call__(self, about: dict[str, Any]) -> tuple[str, str]:
         sample = self.dataset[about['index']]
@@ -208,12 +210,11 @@ class _Images:
             except UserError as error:  # the model has no heat maps; the report is written without them
                 print(f'no heat maps: {error}')
                 self.mapper = None
-        maps = [cv2.imdecode(each, cv2.IMREAD_UNCHANGED) for each in self.results[about['index']].get('maps', ())]
         panels = [shrink(each, SIDE) for each in images]
-        if maps:
-            panels = [cv2.resize(each, maps[0].shape[::-1], interpolation=cv2.INTER_AREA) for each in images]
-            panels[1:1] = [colour(panels[0], each, self.palette) for each in maps]
-        if maps:
+        if 'mean_IoU' in about:
+            panels[1:1] = [
+                colour(panels[0], each, self.palette) for each in self._masks(sample, panels[0].shape[1::-1])
+            ]
             caption = f'mean IoU {about["mean_IoU"]:.1f}'
         else:
             names = [
@@ -224,6 +225,13 @@ class _Images:
         name = Path(about['file']).name if about['file'] else f'image {about["index"]}'
         return f'{printable(name, MAX_NAME)}: {caption}', image_address(np.concatenate(panels, axis=1))
 
+    @torch.no_grad()
+    def _masks(self, sample: dict, size: tuple[int, int]) -> list[np.ndarray]:
+        """Return labels and prediction of an image at a size of width and height."""
+        (found,) = self.model.test_step(pseudo_collate([sample]))
+        maps = [each.data.squeeze().cpu().numpy().astype(np.uint16) for each in (found.gt_sem_seg, found.pred_sem_seg)]
+        return [cv2.resize(each, size, interpolation=cv2.INTER_NEAREST) for each in maps]
+
     def _heat(self, sample: dict, height: int, width: int) -> np.ndarray:
         """Return the image with its heat map; the middle frame of a video."""
         seen, heat, _ = self.mapper.look(sample, self.is_bgr)
@@ -232,14 +240,11 @@ class _Images:
         return glow(seen, heat[None])[0, :height, :width]
 
 
-def _most_confused(confusions: np.ndarray, names: list[str]) -> list[dict[str, Any]]:
+def _most_confused(shares: coo_array, names: list[str]) -> list[dict[str, Any]]:
     """Return the pairs of different classes with the largest shares of their labels."""
-    shares = shares_of(confusions) * (confusions[:, 0] != confusions[:, 1])
-    order = np.argsort(-shares, kind='stable')[:PAIRS]
-    pairs = [
-        (*(names[each] for each in confusions[index, :2]), 100 * shares[index]) for index in order if shares[index]
-    ]
-    return [dict(zip(('label', 'predicted', '% of the label'), pair)) for pair in pairs]
+    found = [(share, *pair) for *pair, share in zip(*shares.coords, shares.data) if pair[0] != pair[1]]
+    largest = nlargest(PAIRS, found, key=itemgetter(0))
+    return [{'label': names[k], 'predicted': names[j], '% of the label': 100 * share} for share, k, j in largest]
 
 
 def _change(row: dict[str, Any]) -> float:

@@ -1,6 +1,5 @@
 """Comparison with an earlier report of the same images: ``tools/test.py --report FOLDER --compare FOLDER``."""
 
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +23,13 @@ def read_earlier(folder: str, images: int) -> dict[str, Any]:
     return found
 
 
-def digest_labels(labels: list[np.ndarray]) -> str:
-    """Return a digest of the labels of all images."""
-    content = b''.join(f'{each.tolist()};'.encode() for each in labels)
-    return blake2b(content, digest_size=16).hexdigest()
-
-
-def compare_reports(record: dict[str, Any], other: dict[str, Any], key: str, labels: np.ndarray | None) -> dict:
+def compare_reports(record: dict[str, Any], other: dict[str, Any], key: str) -> dict:
     """Compare a report with an earlier one.
 
     Args:
         record: this report, with the ``KEYS``.
         other: the earlier report.
         key: name of the score of classes.
-        labels: labels ``(N,)`` of images with one label each, to test each class; else None.
 
     Returns:
         ``checkpoint`` of the earlier report; ``better``, ``worse`` and ``p`` of :func:`compare_paired`; ``per_class``.
@@ -51,11 +43,11 @@ def compare_reports(record: dict[str, Any], other: dict[str, Any], key: str, lab
     try:
         ours, theirs = (np.array(each['image_scores'], float) for each in (record, other))
         before = np.array([row[key] for row in other['per_class']], float)
-        found, rows = compare_paired(ours, theirs), []
-        for row, earlier in zip(record['per_class'], before, strict=True):
-            entry = dict(name=row['name'], other=earlier, this=row[key], difference=row[key] - earlier)
-            of_class = None if labels is None else labels == row['label']
-            rows.append(entry | ({} if of_class is None else compare_paired(ours[of_class], theirs[of_class])))
+        rows = [
+            dict(name=row['name'], other=earlier, this=row[key], difference=row[key] - earlier)
+            for row, earlier in zip(record['per_class'], before, strict=True)
+        ]
+        found = compare_paired(ours, theirs)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise UserError(f'--compare: the report of {other["checkpoint"]} is damaged; {HINT}') from error
     return dict(checkpoint=str(other['checkpoint']), **found, per_class=rows)
