@@ -45,21 +45,6 @@ class Page:
         self.driver.execute_script('arguments[0].value = ""', place)  # Selenium adds to what it has, people do not
         place.send_keys('\n'.join(map(str, paths)))
 
-    def click(self, selector, column, row):
-        """Click a place of an image, in parts of its sides, once it has stopped moving."""
-        from selenium.webdriver import ActionChains
-
-        script = """const [selector, done] = arguments;
-        const image = document.querySelector(selector);
-        image.scrollIntoView({block: 'center'});
-        const place = () => JSON.stringify([image.complete, image.src, image.getBoundingClientRect()]);
-        const before = place();
-        setTimeout(() => done(image.isConnected && image.complete && place() == before), 200);"""
-        self.wait(lambda page: page.driver.execute_async_script(script, selector))
-        image = self.driver.find_element('css selector', selector)
-        offsets = [int((share - 0.5) * image.size[side]) for share, side in ((column, 'width'), (row, 'height'))]
-        ActionChains(self.driver).move_to_element_with_offset(image, *offsets).click().perform()
-
     def table(self, name):
         """The rows of a view's table, as numbers where they are some; read at once, for it may be replaced."""
         script = 'return [...document.querySelectorAll(arguments[0])].map(r => [...r.children].map(c => c.textContent))'

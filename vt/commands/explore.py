@@ -3,16 +3,12 @@
 import argparse
 import os
 import signal
-import sys
 import tempfile
 from pathlib import Path
-
-from mmengine.config import Config
 
 from vt.apis.inferencers import VideoInferencer, inferencer_of
 from vt.apis.model_zoo import resolve_config
 from vt.checkpoints.files import write_atomically
-from vt.engine.errors import describe
 from vt.engine.launch import require_device
 from vt.errors import UserError
 from vt.explorer.looking import ShownImage, open_image, pick_from_test_set
@@ -30,10 +26,9 @@ def explore(args: argparse.Namespace) -> None:
         UserError: a file does not exist, cannot be read or written; the port is in use.
     """
     chosen = [(args.config, args.checkpoint), *([args.compare] if args.compare else [])]
-    check_output(args.html, *(path for pair in chosen for path in pair), *args.inputs)
-    device = require_device(args.device)
     files = find_files(args.inputs, (*IMAGES, '.npy'))
-    check_output(args.html, *files)
+    check_output(args.html, *(path for pair in chosen for path in pair), *files)
+    device = require_device(args.device)
     images = [open_image(path) for path in files]
     models: Models = {}
     for config, checkpoint in chosen:
@@ -43,25 +38,12 @@ def explore(args: argparse.Namespace) -> None:
             raise UserError(f'{config} is a video model: use tools/analysis/show_tokens.py')
         name = Path(config).stem
         models[name if name not in models else f'{name} ({Path(checkpoint).name})'] = inferencer
-    first = next(iter(models.values()))
+    images = images or pick_from_test_set(next(iter(models.values())).model.cfg, args.images)
     if args.html:
-        report = write_report(models, images or pick_from_test_set(first.model.cfg, args.images))
-        write_atomically(args.html, report, follow=True)
+        write_atomically(args.html, write_report(models, images), follow=True)
         print(f'written to {args.html}')
     else:
-        serve(models, images + _from_test_set(first.model.cfg, args.images), args.port)
-
-
-def _from_test_set(cfg: Config, number: int) -> list[ShownImage]:
-    """Return images of the test set, or none if its files do not exist."""
-    try:
-        return pick_from_test_set(cfg, number)
-    except Exception as error:
-        line = describe(error)
-        if line is None:
-            raise
-        print(f'The page has no test images: {line}', file=sys.stderr)
-        return []
+        serve(models, images, args.port)
 
 
 def serve(models: Models, images: list[ShownImage], port: int) -> None:

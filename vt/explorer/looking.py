@@ -5,10 +5,8 @@ Letters: h heads, L tokens, H and W size of a map, Q queries, K keys.
 
 import math
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 
-import mmcv
 import numpy as np
 import torch
 from mmengine.config import Config
@@ -17,6 +15,7 @@ from torch import Tensor, nn
 
 from vt.analysis.attention.heat_maps import HeatMapper
 from vt.analysis.attention.token_attention import measure_records, tokenizers_by_owner
+from vt.analysis.figures import shrink
 from vt.apis import ClassificationInferencer, SegmentationInferencer
 from vt.datasets.bands import as_rgb, read_bands
 from vt.engine.image_hooks import reads_bgr, visible
@@ -63,19 +62,11 @@ class Module:
     measures: dict[str, Tensor] = field(default_factory=dict)
 
     @property
-    def parts(self) -> list[Tensor]:
-        """Attention of the existing parts."""
-        return [each for each in (self.maps, self.relation, self.reads) if each is not None]
-
-    @property
-    def num_heads(self) -> int:
-        """Largest number of heads of the parts."""
-        return max(map(len, self.parts))
-
-    @property
-    def num_tokens(self) -> int:
-        """Number of tokens that can be selected."""
-        return self.parts[0].shape[1]
+    def heads(self) -> range:
+        """Heads that can be shown, from 1, of the part that has the most; 0 is the mean over heads."""
+        parts = [each for each in (self.maps, self.relation, self.reads) if each is not None]
+        number = max(map(len, parts))
+        return range(number + 1 if number > 1 else 1)
 
 
 @dataclass
@@ -97,12 +88,6 @@ class Look:
     modules: dict[str, Module]
     heat: Tensor | None = None
     heat_text: str = ''
-
-    @property
-    def middle(self) -> tuple[int, int]:
-        """Column and row of the central pixel."""
-        height, width = self.image.shape[1:]
-        return width // 2, height // 2
 
 
 @torch.no_grad()
@@ -136,10 +121,8 @@ def find_heat(
     inferencer: ClassificationInferencer | SegmentationInferencer, inputs: Tensor
 ) -> tuple[Tensor | None, str]:
     """The heat map of the predicted class, and a sentence about it; none without grad-cam, or a layer for it."""
-    if find_spec('pytorch_grad_cam') is None:
-        return None, ''
-    mapper = HeatMapper(inferencer.model)
     try:
+        mapper = HeatMapper(inferencer.model)
         heat, target = mapper(inputs)
     except UserError:
         return None, ''
@@ -202,7 +185,7 @@ def pick_from_test_set(cfg: Config, number: int) -> list[ShownImage]:
         caption = name_class(dataset, annotation.gt_label) if known else f'test image {index}'
         is_file = path is not None and Path(path).is_file()
         images.append(
-            ShownImage(caption, path if is_file else np.ascontiguousarray(pixels[..., ::-1]), _shrink(pixels))
+            ShownImage(caption, path if is_file else np.ascontiguousarray(pixels[..., ::-1]), shrink(pixels, THUMBNAIL))
         )
     return images
 
@@ -216,9 +199,4 @@ def open_image(path: str) -> ShownImage:
     """
     is_usual = check_image_size(path)
     pixels = read_image(path)[..., ::-1] if is_usual else as_rgb(read_bands(Path(path).read_bytes(), path))
-    return ShownImage(Path(path).name, path, _shrink(pixels))
-
-
-def _shrink(pixels: np.ndarray) -> np.ndarray:
-    scale = min(1, THUMBNAIL / max(pixels.shape))
-    return np.ascontiguousarray(mmcv.imrescale(pixels, scale, interpolation='area'))
+    return ShownImage(Path(path).name, path, shrink(pixels, THUMBNAIL))

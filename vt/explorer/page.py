@@ -16,7 +16,7 @@ from vt.errors import UserError
 from vt.untrusted_text import printable
 
 from .looking import Look, ShownImage, look_at, open_image
-from .views import STYLE, Models, View, describe_module, describe_prediction, draw_token, render
+from .views import STYLE, Models, describe_module, describe_prediction, render
 
 HOST = '127.0.0.1'
 MAX_FILE_SIZE = '32mb'
@@ -35,91 +35,40 @@ class Panel:
     """
 
     def __init__(self, name: str, inferencer: ClassificationInferencer | SegmentationInferencer) -> None:
-        self.name = name
         self.inferencer = inferencer
         with gr.Column(min_width=300):
             gr.HTML(f'<h2>{escape(printable(name))}</h2>')
-            self.look = gr.State()
-            self.module = gr.Dropdown([], label='Module', interactive=True)
-            self.head = gr.Dropdown([], label='Head', interactive=True)
-            self.token = gr.Slider(1, 2, 1, step=1, label='Token')
-            self.figure = gr.Image(
-                label='Where the token looks; click a pixel',
-                interactive=False,
-                format='jpeg',
-                buttons=['download'],
-                elem_classes='figure',
-            )
-            with gr.Row():
-                self.column = gr.Number(precision=0, minimum=0, min_width=120, label='Pixel, column')
-                self.row = gr.Number(precision=0, minimum=0, min_width=120, label='Pixel, row')
-            self.views = gr.HTML()
-        self.choices = [self.module, self.head, self.token, self.column, self.row]
-        self.outputs = [self.look, *self.choices, self.figure, self.views]
-
-    def connect(self) -> None:
-        """Update the views whenever a control changes."""
-        inputs, drawn = [self.look, *self.choices], [self.figure, self.views]
+            look = gr.State()
+            self.choices = [gr.Dropdown([], label=label, interactive=True) for label in ('Module', 'Head')]
+            views = gr.HTML()
+        self.outputs = [look, *self.choices, views]
         options = dict(show_progress='hidden', trigger_mode='always_last', api_visibility='private')
-        self.module.input(self.settle, inputs, [*self.choices, *drawn], **options)
-        for choice in self.choices[1:]:
-            choice.input(self.draw, inputs, drawn, **options)
-        self.figure.select(self.click, inputs, [self.column, self.row, *drawn], **options)
+        for choice in self.choices:
+            choice.input(self.draw, [look, *self.choices], [*self.choices, views], **options)
 
-    def show(self, source: str | np.ndarray, *chosen: Any) -> list[Any]:
-        """Show an image; the selected controls are kept if the model has them.
+    def show(self, source: str | np.ndarray, name: str | None, head: int | None) -> list[Any]:
+        """Show an image; the selected module and head are kept if the model has them.
 
         Raises:
             UserError: the image can't be read.
         """
         look = look_at(self.inferencer, source)
-        return [look, *self.settle(look, *chosen)]
+        return [look, *self.draw(look, name, head)]
 
-    def settle(
-        self, look: Look, name: str | None, head: int | None, token: int | None, column: int | None, row: int | None
-    ) -> list[Any]:
-        """Return the controls, limited to what the look and the module have, and the views; None means not selected."""
+    def draw(self, look: Look, name: str | None, head: int | None) -> list[Any]:
+        """Return the controls, with what the look and the module have, and the views; None means not selected."""
+        views = describe_prediction(look)
         if not look.modules:
-            hidden = [gr.update(visible=False)] * (len(self.choices) + 1)
-            return [*hidden, self._render(describe_prediction(look, look.middle)) + NO_TOKENS]
-        chosen = name, head, token, column, row
-        name = name if name in look.modules else next(iter(look.modules))
-        module = look.modules[name]
-        heads = module.num_heads if module.num_heads > 1 else 0
-        pixel = [middle if own is None else own for own, middle in zip((column, row), look.middle)]
-        last = [side - 1 for side in look.image.shape[:0:-1]]  # column and row
-        now = name, min(head or 0, heads), min(token or 1, module.num_tokens), *map(min, pixel, last)
-        limits = [
-            dict(choices=list(look.modules)),
-            dict(choices=[('mean', 0), *((str(number), number) for number in range(1, heads + 1))]),
-            dict(maximum=max(module.num_tokens, 2)),
-            dict(maximum=last[0]),
-            dict(maximum=last[1]),
-        ]
+            return [gr.update(visible=False)] * 2 + [render('views.html.j2', views=views) + NO_TOKENS]
+        shown = name if name in look.modules else next(iter(look.modules))
+        heads = look.modules[shown].heads
+        number = head if head in heads else 0
+        named = [(str(each) if each else 'mean', each) for each in heads]
         # Values that are still valid are not sent back, since the user may have changed them meanwhile.
-        choices = [
-            gr.update(**limit, **({} if before == value else dict(value=value)))
-            for limit, before, value in zip(limits, chosen, now)
-        ]
-        return [*choices, *self.draw(look, *now)]
-
-    def draw(self, look: Look, name: str, head: int, token: int, column: int, row: int) -> list[Any]:
-        """Return the image with the map of a token, and the views."""
-        pixel = column, row
-        views = [*describe_prediction(look, pixel), *describe_module(look, name, head, pixel)]
-        return [draw_token(look, look.modules[name], head, token, pixel), self._render(views)]
-
-    def click(
-        self, look: Look, name: str, head: int, token: int, column: int, row: int, place: gr.SelectData
-    ) -> list[Any]:
-        """Select the pixel that was clicked."""
-        shown = draw_token(look, look.modules[name], head, token, (column, row)).shape[1::-1]
-        sides = look.image.shape[:0:-1]  # width and height
-        pixel = [min(side - 1, int(index * side / own)) for index, side, own in zip(place.index, sides, shown)]
-        return [*pixel, *self.draw(look, name, head, token, *pixel)]
-
-    def _render(self, views: list[View]) -> str:
-        return render('views.html.j2', views=views, prefix=self.name)
+        modules = gr.update(choices=[*look.modules], **({} if shown == name else dict(value=shown)))
+        numbers = gr.update(choices=named, **({} if number == head else dict(value=number)))
+        views += describe_module(look, shown, number)
+        return [modules, numbers, render('views.html.j2', views=views)]
 
 
 def build_page(models: Models, images: Sequence[ShownImage]) -> gr.Blocks:
@@ -155,10 +104,9 @@ def build_page(models: Models, images: Sequence[ShownImage]) -> gr.Blocks:
 
         def show(image: ShownImage, *chosen: Any) -> list[Any]:
             shown: list[Any] = []
-            each = len(chosen) // len(panels)
             try:
-                for index, panel in enumerate(panels):
-                    shown += panel.show(image.source, *chosen[index * each :][:each])
+                for panel, name, head in zip(panels, chosen[::2], chosen[1::2]):
+                    shown += panel.show(image.source, name, head)
             except Exception as error:
                 return [_say(_explain(error), 'alert'), *[gr.skip()] * (len(outputs) - 1)]
             return [_say(f'Shown: {image.caption}'), *shown]
@@ -182,10 +130,7 @@ def build_page(models: Models, images: Sequence[ShownImage]) -> gr.Blocks:
         options = dict(api_visibility='private', concurrency_id='model', show_progress='minimal')
         files.upload(add, [files, known, *chosen], [files, known, gallery, *outputs], **options)
         gallery.select(pick, [known, *chosen], outputs, **options)
-        if images:
-            page.load(lambda known: show(known[0], *[None] * len(chosen)), [known], outputs, **options)
-        for panel in panels:
-            panel.connect()
+        page.load(lambda known, *chosen: show(known[0], *chosen), [known, *chosen], outputs, **options)
     return page
 
 
