@@ -17,9 +17,9 @@ def parse_args() -> argparse.Namespace:
     files.add_argument(
         '--formats',
         nargs='+',
-        choices=['program', 'onnx', 'int8', 'openvino', 'torchscript', 'aot'],
-        default=['program', 'onnx', 'torchscript'],
-        help='torch.export, ONNX, 8-bit ONNX, OpenVINO, TorchScript, AOTInductor (default: program onnx torchscript)',
+        choices=['program', 'onnx', 'int8', 'openvino', 'aot'],
+        default=['program', 'onnx'],
+        help='torch.export, ONNX, 8-bit ONNX, OpenVINO, AOTInductor (default: program onnx)',
     )
     files.add_argument(
         '--out-dir', type=Path, default=Path('exported'), help='folder for the exported files (default: exported)'
@@ -53,9 +53,6 @@ def parse_args() -> argparse.Namespace:
     )
     comparison.add_argument(
         '--benchmark', action='store_true', help='measure the speed of each format and of the model'
-    )
-    comparison.add_argument(
-        '--benchmark-batch', type=int, choices=range(1, 6), default=1, help='batch size of --benchmark (default: 1)'
     )
     comparison.add_argument('--out', type=Path, help='JSON file for the measurements')
     parser.add_common_options()

@@ -10,8 +10,8 @@ folder=work_dirs/exported
 mkdir -p "$folder" projects/speed/measured/export
 
 measure() { # NAME CHECKPOINT OPTIONS
-    "$python" tools/export.py "$1" "$2" --benchmark --out-dir "$folder" --out "projects/speed/measured/export/$1_cpu.json" \
-        --formats program onnx int8 openvino torchscript "${@:3}" </dev/null
+    "$python" -m projects.speed.exported "$1" "$2" --benchmark --out-dir "$folder" --out "projects/speed/measured/export/$1_cpu.json" \
+        --formats program onnx int8 openvino "${@:3}" </dev/null
 }
 
 train() { # CONFIG OPTIONS

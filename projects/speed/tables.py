@@ -31,8 +31,8 @@ EXPORTS = {
     'largest difference': '{difference:.1e}',
     'score': '{scored}',
     'model itself': '{own_score}',
-    'ms': '{cpu_seconds:m.1f}',
-    'model itself (ms)': '{eager_cpu:m.1f}',
+    'ms': '{seconds:m.1f}',
+    'model itself (ms)': '{eager:m.1f}',
     'faster': '{faster:.2f}x',
     'than ONNX': '{than_onnx:.2f}x',
 }
@@ -104,18 +104,18 @@ def describe_mvit(folder: Path) -> Rows:
 
 
 def show_exports() -> str:
-    """The table of exported models, of what ``tools/export.py --out`` wrote."""
+    """The table of exported models, of what ``projects.speed.exported --out`` wrote."""
     rows, origins = [], set()
     for path in sorted((MEASURED / 'export').glob('*.json')):
-        record = read_json(path, 'measure it: tools/export.py --benchmark --out', keys=['results', 'config', 'size'])
+        record = read_json(path, 'measure it: bash projects/speed/export.sh', keys=['results', 'config', 'size'])
         shape = f'{record["size"].partition(" x ")[2]}, {"open" if record["open_size"] else "fixed"}'
-        (onnx,) = (row['cpu_seconds'] for row in record['results'] if row['format'] == 'onnx')
+        (onnx,) = (row['seconds'] for row in record['results'] if row['format'] == 'onnx')
         for row in record['results']:
             scores = dict(scored='', own_score='')
             if 'score' in row:
                 metric = row['metric'].replace('accuracy/top1', 'top-1')
                 scores = dict(scored=f'{metric} {row["score"]:.2f}', own_score=f'{row["model_score"]:.2f}')
-            ratios = dict(faster=row['eager_cpu'] / row['cpu_seconds'], than_onnx=onnx / row['cpu_seconds'])
+            ratios = dict(faster=row['eager'] / row['seconds'], than_onnx=onnx / row['seconds'])
             rows.append(record | row | scores | ratios | dict(shape=shape))
         origins.add(f'{record["device"]}, torch {record["versions"]["torch"]}')
     return f'{table(rows, EXPORTS)}\n\n{"; ".join(sorted(origins))}; the machine did other work beside it.'

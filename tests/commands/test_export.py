@@ -20,10 +20,11 @@ from PIL import Image
 from tool_runner import assert_one_line
 
 from vt import apis
-from vt.apis import predict_exported
+from vt.apis import exporting, predict_exported
 from vt.apis.exporting import Network, encode, export_program, largest_difference
 from vt.commands.export import why_refused
 from vt.commands.exported_script import describe_inputs, describe_preparation, script_text, write_script
+from vt.errors import UserError
 from vt.inference.inputs import Images
 
 NEEDS_OPENVINO = pytest.mark.skipif(not find_spec('openvino'), reason='openvino is not installed')
@@ -299,7 +300,7 @@ def test_a_small_network_in_other_formats(kind):
     network = Network(Small(*convolution, torch.nn.Flatten(), torch.nn.Linear(8 * 36, 4)))
     images = torch.randn(5, 3, 8, 8)
     program = export_program(network, images[:2])
-    files, run_again = encode(kind, network, program, images[:2], images.split(1))
+    files, run_again = encode(kind, program, images.split(1))
     assert [*files] == dict(int8=['.int8.onnx'], openvino=['.xml', '.bin'])[kind]
     lowest, highest = dict(int8=(1e-6, 0.05), openvino=(0, 1e-5))[kind]
     assert lowest < largest_difference(run_again, network, images) <= highest
@@ -352,6 +353,12 @@ def test_the_script_prepares_images_as_the_pipeline(classifier, steps, size, tmp
     assert own_size == size
     assert found.flags.c_contiguous
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_missing_package_is_one_line(monkeypatch):
+    monkeypatch.setitem(exporting.PACKAGES, 'onnx', ('json', 'no_such_package'))
+    with pytest.raises(UserError, match=r"onnx needs no_such_package: pip install 'visual-transformers\[export\]'"):
+        exporting.require_packages('onnx')
 
 
 def test_nan_is_a_difference():

@@ -1,4 +1,4 @@
-"""Export of models: PyTorch programs, ONNX, 8-bit ONNX, OpenVINO, TorchScript, compiled libraries.
+"""Export of models: PyTorch programs, ONNX, 8-bit ONNX, OpenVINO, compiled libraries.
 
 An exported model takes normalised images and returns the output of the head: logits ``(N, classes)``, or ``(N, classes,
 H, W)`` at the resolution of a segmentor's head. The batch size is dynamic; so is the image size, if the code of the
@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,9 @@ from vt.checkpoints.files import write_atomically
 from vt.errors import UserError
 
 Run = Callable[[Tensor], list[np.ndarray]]
-SUFFIXES = dict(program='.pt2', onnx='.onnx', int8='.int8.onnx', openvino='.xml', torchscript='.ts', aot='.aot.pt2')
+SUFFIXES = dict(program='.pt2', onnx='.onnx', int8='.int8.onnx', openvino='.xml', aot='.aot.pt2')
+ONNX = ('onnx', 'onnxscript', 'onnxruntime')
+PACKAGES = dict(onnx=ONNX, int8=ONNX, openvino=(*ONNX, 'openvino'))  # that formats need, besides VT's own
 
 
 class Network(nn.Module):
@@ -57,10 +60,7 @@ class Program:
 
     @cached_property
     def onnx(self) -> bytes:
-        """Content of its ONNX file; a UserError if a required package is missing."""
-        with _needing('onnx, onnxscript and onnxruntime', 'export'):
-            import onnxruntime  # noqa: F401
-            import onnxscript  # noqa: F401 - the exporter needs it
+        """Content of its ONNX file."""
         logging.getLogger('onnxscript').setLevel(logging.WARNING)
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')  # about names of dynamic sizes
@@ -95,56 +95,43 @@ def export_program(network: Network, images: Tensor, others: Sequence[Tensor] = 
     return Program(torch.export.export(network, (images,), dynamic_shapes=[batch]), open_size=False, reason=reason)
 
 
+def require_packages(kind: str) -> None:
+    """Raise a UserError if a package is missing that a format needs."""
+    missing = [name for name in PACKAGES.get(kind, ()) if find_spec(name) is None]
+    if missing:
+        extra = 'openvino' if kind == 'openvino' else 'export'
+        raise UserError(f"{kind} needs {', '.join(missing)}: pip install 'visual-transformers[{extra}]'")
+
+
 @torch.no_grad()
-def encode(
-    kind: str, network: Network, program: Program, images: Tensor, calibration: Iterable[Tensor] = ()
-) -> tuple[dict[str, bytes], Run]:
+def encode(kind: str, program: Program, calibration: Iterable[Tensor] = ()) -> tuple[dict[str, bytes], Run]:
     """Encode a model in a format, and load it again.
 
     Args:
         kind: a key of :data:`SUFFIXES`.
-        network, program, images: as in :func:`export_program`.
+        program: as of :func:`export_program`.
         calibration: inputs ``(1, 3, H, W)`` for ``'int8'``, whose smallest and largest activations define the range.
 
     Returns:
         The contents of the files of the format, by suffix, and a function that runs the loaded model on images.
-
-    Raises:
-        UserError: a required package is missing.
     """
     if kind in ('onnx', 'int8'):
         content = program.onnx if kind == 'onnx' else _quantise(program.onnx, calibration)
         return {SUFFIXES[kind]: content}, run_onnx(content)
     if kind == 'openvino':
         return _encode_openvino(program.onnx)
-    from torch._inductor import aoti_compile_and_package, aoti_load_package  # the documented path
-
     file = io.BytesIO()
-    with warnings.catch_warnings():
-        if kind == 'program':
-            torch.export.save(program.program, file)
-        elif kind == 'torchscript':
-            warnings.simplefilter('ignore')  # tracing is deprecated, and checks of sizes become constants
-            torch.jit.save(torch.jit.trace(network, (images,), check_trace=False), file)
-        else:
-            aoti_compile_and_package(program.program, package_path=file)
+    if kind == 'program':
+        torch.export.save(program.program, file)
         file.seek(0)
-        loaded = dict(program=torch.export.load, torchscript=torch.jit.load, aot=aoti_load_package)[kind](file)
-    function = loaded.module() if kind == 'program' else loaded
+        function = torch.export.load(file).module()
+    else:
+        from torch._inductor import aoti_compile_and_package, aoti_load_package  # the documented path
 
-    @torch.no_grad()
-    def run(images: Tensor) -> list[np.ndarray]:
-        return as_arrays(function(images))
-
-    return {SUFFIXES[kind]: file.getvalue()}, run
-
-
-@contextlib.contextmanager
-def _needing(packages: str, extra: str) -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:
-        raise UserError(f"the format needs {packages}: pip install 'visual-transformers[{extra}]'") from error
+        aoti_compile_and_package(program.program, package_path=file)
+        file.seek(0)
+        function = aoti_load_package(file)
+    return {SUFFIXES[kind]: file.getvalue()}, torch.no_grad()(lambda images: as_arrays(function(images)))
 
 
 def run_onnx(content: bytes) -> Run:
@@ -193,8 +180,8 @@ def _encode_openvino(content: bytes) -> tuple[dict[str, bytes], Run]:
 
     By default OpenVINO computes in bfloat16 on processors that support it.
     """
-    with _needing('openvino', 'openvino'):
-        import openvino
+    import openvino
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, 'model.xml')
         openvino.save_model(openvino.convert_model(io.BytesIO(content)), path, compress_to_fp16=False)

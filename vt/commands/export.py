@@ -1,9 +1,9 @@
 """Command of ``tools/export.py``: export a model for other runtimes."""
 
 import argparse
-import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from torch.utils.data import Dataset, Subset
 
 from vt.analysis.speed.timing import time_interleaved
 from vt.analysis.tables import print_table
-from vt.apis.exporting import Network, Run, answered_by, encode, export_program, largest_difference
+from vt.apis.exporting import Network, Run, answered_by, encode, export_program, largest_difference, require_packages
 from vt.apis.model_zoo import get_model, resolve_config
 from vt.checkpoints.files import write_atomically
 from vt.engine.run_record import describe_device
@@ -46,6 +46,8 @@ def export(args: argparse.Namespace) -> None:
         UserError: outputs of a format differ by more than the tolerance, or int8 loses too much; it is not written.
     """
     check_output(args.out, args.config, args.checkpoint)
+    for kind in args.formats:
+        require_packages(kind)
     use_threads()
     cfg, name = resolve_config(args.config, args.cfg_options), Path(args.config).stem
     model = get_model(cfg, args.checkpoint)
@@ -65,7 +67,7 @@ def export(args: argparse.Namespace) -> None:
             raise UserError(
                 f'no image for calibration has the size {describe_size(images)}: give some with --calibrate'
             )
-        contents[kind], runs[kind] = encode(kind, network, program, images[:2], fitting)
+        contents[kind], runs[kind] = encode(kind, program, fitting)
         differences = {describe_size(case): largest_difference(runs[kind], network, case) for case in cases}
         worst = max(differences, key=differences.__getitem__)
         file = f'{name}{next(iter(contents[kind]))}'
@@ -84,12 +86,12 @@ def export(args: argparse.Namespace) -> None:
             about |= write_script(model, about, program.onnx, args.out_dir)
         write_json(about, args.out_dir / f'{name}.json')
     if args.benchmark:
-        enter_times(rows, runs, network, images[: args.benchmark_batch])
+        enter_times(rows, runs, network, images[:1])
     print_table([describe_row(row) for row in rows], title=f'{name}, compared with the model itself')
     if 'int8' in runs and args.accuracy is None:
         print('int8 is approximate: add --accuracy to measure its score')
     sizes = dict(size=describe_size(images[:1]), open_size=program.open_size, reason=program.reason)
-    write_measured(args.out, config=args.config, **sizes, batch=args.benchmark_batch, **own, results=rows)
+    write_measured(args.out, config=args.config, **sizes, **own, results=rows)
     if refused:
         raise UserError(f'{"; ".join(refused.values())}; it is not written')
 
@@ -171,30 +173,15 @@ def describe_size(images: Tensor) -> str:
 
 
 def enter_times(rows: list[dict], runs: dict, network: Network, images: Tensor) -> None:
-    """Measure the model and the exported files interleaved, and add the median seconds to the rows.
-
-    ``cpu_seconds`` is the CPU time of all threads of this process.
-    """
-
-    seconds: dict[str, list[float]] = {}
-
-    def timed(name: str, run: Run | Network) -> Callable[[], None]:
-        def step() -> None:
-            before = time.process_time()
-            run(images)
-            seconds.setdefault(name, []).append(time.process_time() - before)
-
-        return step
-
+    """Measure the model and the exported files interleaved, and add the median seconds to the rows."""
     device = torch.device('cpu')
-    steps = {name: timed(name, run) for name, run in (dict(eager=network) | runs).items()}
+    steps = {name: partial(run, images) for name, run in (dict(eager=network) | runs).items()}
     with torch.no_grad():
         found = time_interleaved(steps, device, describe_device(device), rounds=100, seconds=30)
-    medians = {name: (float(np.median(found[name])), float(np.median(seconds[name]))) for name in steps}
+    medians = {name: float(np.median(seconds)) for name, seconds in found.items()}
     for row in rows:
         if row['format'] in runs:
-            row |= dict(zip(('seconds', 'cpu_seconds'), medians[row['format']]))
-            row |= dict(zip(('eager', 'eager_cpu'), medians['eager']))
+            row |= dict(seconds=medians[row['format']], eager=medians['eager'])
 
 
 def describe_row(row: dict[str, Any]) -> dict[str, str]:
