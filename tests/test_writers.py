@@ -14,7 +14,7 @@ SAVES = {'save', 'dump', 'save_file', 'to_parquet', 'save_to_disk', 'savez', 'sa
 ALLOWED = {
     'vt/checkpoints/files.py': {'Path(path).write_bytes', 'part.write_bytes', 'open_plain'},
     'vt/apis/exporting.py': {
-        *('torch.export.save', 'torch.jit.save', 'aoti_compile_and_package', 'torch.onnx.export'),
+        *('torch.export.save', 'aoti_compile_and_package', 'torch.onnx.export'),
         *('quant_pre_process', 'quantize_static', 'openvino.save_model'),  # a temporary folder
     },
     'vt/analysis/figures.py': {'figure.savefig'},  # to memory
@@ -32,7 +32,7 @@ ALLOWED = {
     },
     'projects/speed/inference.py': {'torch.save'},  # random weights in its working directory
     'projects/speed/kernels.py': {'cubin.write_bytes'},  # a temporary folder
-    'vt/analysis/speed/timing.py': {'MARKS.write_text'},  # no file, but the kernel's
+    'projects/speed/timing.py': {'MARKS.write_text'},  # no file, but the kernel's
     'vt/commands/result_file.py': {'open_plain'},  # results as they come, in a part that takes the name at the end
 }
 

@@ -5,18 +5,9 @@ import argparse
 from vt.commands.arguments import ToolParser, run
 
 
-def parse_args() -> argparse.Namespace:
-    parser = ToolParser(
-        'Compare the speed of models in one interleaved run, relative to the first model.',
-        'python tools/benchmark.py configs/baselines/resnet18_8xb32-90e_in1k.py \\\n'
-        '      configs/vt_resnet/vt-resnet18_8xb32-90e_in1k.py torchvision:resnet18 --batch-sizes 1 8',
-    )
-    parser.add_argument(
-        'configs',
-        nargs='+',
-        metavar='CONFIG',
-        help='paths of configs, whose data are not read; or torchvision:MODEL, timm:MODEL, mmpretrain:MODEL',
-    )
+def add_arguments(parser: ToolParser, models: str = 'paths of configs, whose data are not read') -> None:
+    """Add models, settings, and how long they are measured."""
+    parser.add_argument('configs', nargs='+', metavar='CONFIG', help=models)
     how = parser.add_argument_group('settings; every combination of several values is measured')
     how.add_argument(
         '--kinds', nargs='+', choices=['inference', 'training'], default=['inference', 'training'], help='default: both'
@@ -40,6 +31,15 @@ def parse_args() -> argparse.Namespace:
     measurement.add_argument('--rounds', type=int, default=30, help='measured steps of each model (default: 30)')
     measurement.add_argument('--seconds', type=float, default=120, help='time limit per table, about (default: 120)')
     measurement.add_argument('--out', help='JSON file for the measurements')
+
+
+def parse_args() -> argparse.Namespace:
+    parser = ToolParser(
+        'Compare the speed of models in one interleaved run, relative to the first model.',
+        'python tools/benchmark.py configs/baselines/resnet18_8xb32-90e_in1k.py \\\n'
+        '      configs/vt_resnet/vt-resnet18_8xb32-90e_in1k.py --batch-sizes 1 8',
+    )
+    add_arguments(parser)
     parser.add_common_options(config=False, checkpoint=False)
     return parser.parse_args()
 

@@ -13,8 +13,7 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_model_arguments('path of the config')
     results = parser.add_argument_group('results')
-    results.add_argument('--out', help='file for the results: .pkl for predictions; .json, .yaml or .pkl for metrics')
-    results.add_argument('--out-item', choices=['metrics', 'pred'], help='content of --out (default: pred)')
+    results.add_argument('--out', help='file for the metrics, .json, or the predictions, .pkl; of a segmentor a folder')
     results.add_argument('--show-dir', help='folder for figures of the predictions')
     results.add_argument('--report', help='folder for report.html and report.json: scores of each class, worst images')
     results.add_argument('--compare', help='folder of the report of another checkpoint, to show the differences')
@@ -28,7 +27,7 @@ def parse_args() -> argparse.Namespace:
     results.add_argument(
         '--benchmark',
         action='store_true',
-        help='also measure FLOPs, parameters, latency, throughput and peak memory, and write <work dir>.benchmark.json',
+        help='also measure FLOPs, parameters, latency, throughput and memory of a GPU; write <work dir>.benchmark.json',
     )
     parser.add_argument_group('testing').add_argument(
         '--tta', action='store_true', help='test-time augmentation of the config, or flips'

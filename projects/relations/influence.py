@@ -20,19 +20,20 @@ from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, interpolate
 
-from vt.analysis.attention.token_attention import finite
 from vt.analysis.figures import image_cells
 from vt.analysis.tables import print_table
-from vt.commands.attention import build, prepare, read, write
+from vt.commands.attention import write
 from vt.commands.outputs import check_output, write_measured
 from vt.datasets import DigitScenes
 from vt.engine.prepare import read_config
+from vt.engine.run_record import as_plain
 from vt.errors import UserError
 from vt.inference.inputs import read_image
 from vt.models import VTModule
 from vt.models.grid import Unchanged
 
 from .tasks.generated_images import Box, GeneratedImages
+from .trained import build, prepare
 
 CELL, REACH_CELL = 2.0, 1.5  # inches
 COLUMNS = 8
@@ -67,7 +68,7 @@ def report_objects(args: argparse.Namespace) -> None:
     names = args.parts or list(after)
     if unknown := set(names) - set(after):
         raise UserError(f'--parts {" ".join(sorted(unknown))}: the model has {", ".join(after)}')
-    before = measure_objects(build(read(args), None), dataset, indices)
+    before = measure_objects(build(read_config(args.config, args.cfg_options), None), dataset, indices)
     print_table(describe_objects(before, after), title=f'{Path(args.config).stem}, {len(indices)} test images')
     if args.plot:
         write(draw_objects(model, dataset, indices[:DRAWN], names), args.plot)
@@ -281,7 +282,7 @@ def measure_objects(
             frame = info['img'].shape[:2]
             found[name].append(measure_part(added_by(parts[name]), args, frame, info['related'], info['others']))
     means = {name: torch.tensor(images, dtype=torch.float64).nanmean(dim=0) for name, images in found.items()}
-    return {name: dict(zip(ObjectAttention._fields, finite(values))) for name, values in means.items()}
+    return {name: dict(zip(ObjectAttention._fields, as_plain(values))) for name, values in means.items()}
 
 
 def _run(model: nn.Module, parts: dict[str, nn.Module], dataset: GeneratedImages, index: int) -> tuple[dict, dict]:

@@ -19,10 +19,12 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.data import Dataset
 
 from vt.analysis.tables import print_table
-from vt.commands.attention import prepare, write
+from vt.commands.attention import write
 from vt.commands.outputs import check_output, write_measured
 from vt.errors import UserError
 from vt.inference.test_set import preprocessed
+
+from .trained import prepare
 
 MMPRETRAIN = 'mmpretrain::'
 

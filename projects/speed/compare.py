@@ -10,11 +10,11 @@ from itertools import product
 
 import torch
 
+from tools.benchmark import add_arguments
 from vt.commands.arguments import ToolParser
-from vt.commands.benchmarks import parse_size
+from vt.commands.benchmarks import read_settings
 from vt.commands.outputs import check_output, write_json
 from vt.engine.errors import one_line_errors
-from vt.engine.launch import require_device
 from vt.engine.run_record import describe_origin
 from vt.engine.speed_settings import keep_freed_memory, use_threads
 from vt.errors import UserError
@@ -22,7 +22,7 @@ from vt.ops.token_products import choose_token_library
 
 from .comparison import Comparison
 from .roofline import Roofline
-from .settings import BenchmarkRecord, Setting, default_dtype
+from .settings import BenchmarkRecord, Setting
 from .subject import Subject
 
 # Environment variables that influence the speed of a CPU.
@@ -62,22 +62,11 @@ def compare(args: argparse.Namespace) -> None:
 
 
 def _read_settings(args: argparse.Namespace) -> list[Setting]:
-    """Return every combination of the values of the arguments.
-
-    Raises:
-        UserError: a wrong size, a device that does not exist, or TensorFloat-32 on a CPU.
-    """
-    devices = args.devices or ['cuda' if torch.cuda.is_available() else 'cpu']
-    for device in devices:
-        is_gpu = require_device(device).type == 'cuda'
-        if not is_gpu and 'tf32' in (args.dtypes or ()):
-            raise UserError(f'--dtypes tf32: {device} has no TensorFloat-32; give float32')
-    states = [(device, dtype) for device in devices for dtype in args.dtypes or [default_dtype(device)]]
-    sizes = [parse_size(size) for size in args.sizes]
+    """Return every combination of the values of the arguments."""
     libraries = list(dict.fromkeys(map(choose_token_library, args.token_products)))
-    how = args.memory_formats, args.compile, args.batch_sizes, sizes, [args.fuse_conv_bn], libraries
-    names = 'memory_format', 'compile', 'batch_size', 'size', 'fuse_conv_bn', 'token_products'
-    return [Setting(*state, **dict(zip(names, values))) for state, *values in product(states, *how)]
+    how = args.memory_formats, args.compile, [args.fuse_conv_bn], libraries
+    names = 'memory_format', 'compile', 'fuse_conv_bn', 'token_products'
+    return [Setting(**asdict(base), **dict(zip(names, more))) for base, *more in product(read_settings(args), *how)]
 
 
 def parse_args() -> argparse.Namespace:
@@ -86,11 +75,8 @@ def parse_args() -> argparse.Namespace:
         'python -m projects.speed.compare configs/baselines/resnet18_8xb32-90e_in1k.py \\\n'
         '      configs/vt_resnet/vt-resnet18_8xb32-90e_in1k.py torchvision:resnet18 --batch-sizes 1 8',
     )
-    parser.add_argument(
-        'configs',
-        nargs='+',
-        metavar='CONFIG',
-        help='paths of configs, whose data are not read; or torchvision:MODEL, timm:MODEL, mmpretrain:MODEL',
+    add_arguments(
+        parser, 'paths of configs, whose data are not read; or torchvision:MODEL, timm:MODEL, mmpretrain:MODEL'
     )
     what = parser.add_argument_group('what is measured')
     what.add_argument(
@@ -99,28 +85,10 @@ def parse_args() -> argparse.Namespace:
         choices=['whole', 'neck', 'backbone'],
         help='parts to time (default: the whole model, and the neck if all models have one)',
     )
-    what.add_argument(
-        '--kinds', nargs='+', choices=['inference', 'training'], default=['inference', 'training'], help='default: both'
-    )
     what.add_argument('--num-classes', type=int, help='number of classes of the head (default: as in the config)')
     what.add_argument('--tokens', type=int, nargs='+', default=[], help='numbers of tokens of VT models to compare')
     what.add_argument('--no-memory', action='store_true', help='do not measure peak memory, in one process per model')
-    how = parser.add_argument_group('settings; every combination of several values is measured')
-    how.add_argument('--batch-sizes', type=int, nargs='+', default=[8], help='images per step (default: 8)')
-    how.add_argument(
-        '--sizes',
-        nargs='+',
-        default=['224'],
-        help='image sizes: 224, or height and width as 800x1216; of clips 16x224x224 (default: 224)',
-    )
-    how.add_argument(
-        '--dtypes',
-        nargs='+',
-        choices=['float32', 'tf32', 'bfloat16', 'float16'],
-        help='tf32: float32 with TensorFloat-32 products, as in runs on a GPU; float32: exact products; bfloat16 and '
-        'float16: autocast, as with --amp, weights stay in float32 (default: tf32 on a GPU, float32 on a CPU)',
-    )
-    how.add_argument('--devices', nargs='+', help='such as cpu cuda (default: a GPU if there is one)')
+    how = parser.add_argument_group('more settings')
     how.add_argument(
         '--memory-formats',
         nargs='+',
@@ -145,11 +113,7 @@ def parse_args() -> argparse.Namespace:
     )
     how.add_argument('--fuse-conv-bn', action='store_true', help='fold normalisations into convolutions in inference')
     how.add_argument('--default-allocator', action='store_true', help='do not let glibc keep freed memory')
-    measurement = parser.add_argument_group('measurement')
-    measurement.add_argument('--rounds', type=int, default=30, help='measured steps of each model (default: 30)')
-    measurement.add_argument('--seconds', type=float, default=120, help='time limit per table, about (default: 120)')
-    measurement.add_argument('--ceilings', action='store_true', help="also measure the machine's peak rates")
-    measurement.add_argument('--out', help='JSON file for the measurements')
+    how.add_argument('--ceilings', action='store_true', help="also measure the machine's peak rates")
     parser.add_common_options(config=False, checkpoint=False)
     args = parser.parse_args()
     args.compile = args.compile or ['default']

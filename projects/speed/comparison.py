@@ -11,14 +11,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from vt.analysis.speed.timing import STATUS, peak_memory, resident_memory, time_interleaved
+from vt.analysis.speed.timing import time_interleaved
 from vt.analysis.tables import print_table
 from vt.engine.errors import in_one_line
 from vt.errors import UserError
 
 from .settings import Measurement, Setting, describe_size
 from .subject import Subject
-from .timing import give_back_freed_memory, time_token_side
+from .timing import STATUS, give_back_freed_memory, peak_memory, resident_memory, time_token_side
 from .workload import Workload, has_part
 
 

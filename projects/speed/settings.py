@@ -15,20 +15,21 @@ import torch
 from mmcv.cnn import fuse_conv_bn
 from torch import Tensor, nn
 
-from vt.analysis.speed import workload
-from vt.analysis.speed.comparison import Peer
+from vt.analysis.speed import comparison
 from vt.checkpoints.files import read_json
 from vt.errors import UserError
 from vt.models.token_side import prepare_for_onednn
 from vt.ops.compiled import compile_pixels
 from vt.ops.token_products import choose_token_library
 
-KINDS = workload.KINDS
+from .peers import Peer
+
+KINDS = ('inference', 'training')
 PIXELS = 'pixels'  # as Setting.compile: only the skinny matrix products of pixels and tokens
 
 
 @dataclass(frozen=True)
-class Setting(workload.Setting):
+class Setting(comparison.Setting):
     """How models are run, with more choices than users have.
 
     Attributes:
@@ -134,11 +135,6 @@ class Measurement(Setting):
         """Setting of the measurement."""
         values = {entry.name: getattr(self, entry.name) for entry in fields(Setting)}
         return Setting(**values | dict(size=tuple(self.size)))
-
-
-def default_dtype(device: str) -> str:
-    """Return the dtype of runs without ``--amp``: ``'tf32'`` on a GPU, ``'float32'`` on a CPU."""
-    return 'tf32' if torch.device(device).type == 'cuda' else 'float32'
 
 
 def describe_size(size: Sequence[int]) -> str:

@@ -1,17 +1,18 @@
 """Models of a measurement: those of configs, and classifiers of other libraries, called peers."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from mmengine.config import Config
 from torch import nn
 
 from docs.reports.complexity import set_num_classes
-from vt.analysis.speed.comparison import LIBRARIES, build_peer, name_model
 from vt.engine.checks.config import accepted_arguments
 from vt.engine.launch import build_model
 from vt.engine.prepare import read_config
 from vt.registry import MODELS
 
+from .peers import LIBRARIES, build_peer
 from .settings import Setting
 
 
@@ -34,7 +35,7 @@ class Subject:
     @property
     def name(self) -> str:
         """Name of the config or of the peer."""
-        return name_model(self.source)
+        return Path(self.source).name.removesuffix('.py')
 
     def build(self, setting: Setting) -> nn.Module:
         """Build the model with arbitrary weights, on the device and in the memory format of the setting.

@@ -1,9 +1,12 @@
 """Steps in turn, the time of the token side within a step, and the memory of a process."""
 
 import ctypes
+import gc
+import resource
 import statistics
 import time
 from collections.abc import Callable, Hashable
+from pathlib import Path
 
 import torch
 from rich.progress import track
@@ -14,6 +17,7 @@ from vt.models.token_side import token_side
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # parameters of glibc's mallopt, from malloc.h
 SMALL = 2**16  # bytes
+STATUS, MARKS = Path('/proc/self/status'), Path('/proc/self/clear_refs')
 
 
 def median_of_rounds(
@@ -65,3 +69,27 @@ def give_back_freed_memory() -> None:
     if hasattr(libc, 'mallopt'):
         libc.mallopt(M_MMAP_THRESHOLD, SMALL)
         libc.mallopt(M_TRIM_THRESHOLD, SMALL)
+
+
+def peak_memory(step: Step, device: torch.device) -> int:
+    """Return the peak memory during ``step`` in bytes, including that of the model.
+
+    On a GPU it is the memory that PyTorch allocates; on a CPU the peak resident memory of the process, since the start
+    of the step if Linux allows resetting it, otherwise since the start of the process.
+    """
+    gc.collect()
+    if device.type == 'cuda':
+        torch.cuda.reset_peak_memory_stats(device)
+        step()
+        return torch.cuda.max_memory_allocated(device)
+    resets = STATUS.exists() and MARKS.exists()
+    if resets:
+        MARKS.write_text('5')  # resets the peak
+    step()
+    return resident_memory('VmHWM') if resets else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def resident_memory(field: str) -> int:
+    """Return the resident memory of this process on Linux in bytes: ``'VmRSS'`` now, ``'VmHWM'`` at the peak."""
+    line = next(line for line in STATUS.read_text().splitlines() if line.startswith(field))
+    return int(line.split()[1]) * 1024

@@ -279,7 +279,7 @@ def test_test_takes_a_librarys_name(caches, photo, offline):
     for index in (3, expected.argmax()):
         cv2.imwrite(str(caches / f'data/imagenet/val/{index:03}/a.png'), cv2.imread(photo))
     config = ROOT / 'configs/baselines' / f'{name}.py'
-    arguments = [config, 'timm', '--out', 'r.json', '--out-item', 'metrics']
+    arguments = [config, 'timm', '--out', 'r.json']
     result = run('test.py', *arguments, cwd=caches, options=['test_dataloader.num_workers=0'], env=offline)
     assert result.returncode == 0, result.stderr
     assert SAID in result.stdout + result.stderr

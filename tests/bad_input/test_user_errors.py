@@ -287,7 +287,7 @@ def test_what_fits_runs_and_a_matrix_is_written(folder):
     assert (
         len(record['tables']['confusion_matrix/result']) == len(record['tables']['single-label/recall_classwise']) == 3
     )
-    tested = ['work_dirs/fits/epoch_1.pth', '--out', 'm.json', '--out-item', 'metrics']
+    tested = ['work_dirs/fits/epoch_1.pth', '--out', 'm.json']
     result = run_forked('test.py', 'fits.py', *tested, cwd=folder)
     assert result.returncode == 0, result.stderr
     scores = json.loads((folder / 'm.json').read_text(), parse_constant=pytest.fail)

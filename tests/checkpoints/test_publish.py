@@ -90,7 +90,7 @@ def test_every_tool_takes_it(tmp_path):
     )
     assert result.returncode == 0, result.stderr
     checkpoint = tmp_path / 'run/epoch_1.pth'
-    tests = ['test.py', CONFIG, '{}', '--out', 'metrics.json', '--out-item', 'metrics']
+    tests = ['test.py', CONFIG, '{}', '--out', 'metrics.json']
     measured = []
     for _ in range(2):
         result = run_forked(*(str(part).format(checkpoint) for part in tests), cwd=tmp_path, options=FEW)

@@ -66,7 +66,7 @@ def test_test_writes_predictions_metrics_and_images(checkpoint, tmp_path):
     predictions = pickle.loads((tmp_path / 'predictions.pkl').read_bytes())
     assert len(predictions) == 32
     assert len(list((tmp_path / 'images').rglob('*.png'))) == 32
-    arguments = [CONFIG, checkpoint, '--work-dir', 'test', '--out', 'metrics.json', '--out-item', 'metrics', '--tta']
+    arguments = [CONFIG, checkpoint, '--work-dir', 'test', '--out', 'metrics.json', '--tta']
     result = run('test.py', *arguments, cwd=tmp_path, options=FEW)
     assert result.returncode == 0, result.stderr
     assert 0 <= json.loads((tmp_path / 'metrics.json').read_text())['accuracy/top1'] <= 100
@@ -81,7 +81,6 @@ def test_benchmark_and_report(trained, checkpoint):
     assert record['flops'] > 1e8
     assert 2.7e6 < record['parameters'] < 3.5e6
     assert 0 < record['latency_median'] <= record['latency_95']
-    assert record['peak_memory'] > 4 * record['parameters']
     assert 'images/s at batch 32' in result.stdout
     result = run('analysis/report.py', 'runs', 'work_dirs/vt-resnet18_digits', cwd=trained)
     assert result.returncode == 0, result.stderr
@@ -91,12 +90,12 @@ def test_benchmark_and_report(trained, checkpoint):
 
 def test_models_side_by_side(tmp_path):
     twin = ROOT / 'configs/baselines/resnet18_digits.py'
-    arguments = [twin, CONFIG, 'torchvision:resnet18', '--sizes', '64x32', '64', '--batch-sizes', '1', '2']
+    arguments = [twin, CONFIG, '--sizes', '64x32', '64', '--batch-sizes', '1', '2']
     result = run('benchmark.py', *arguments, '--rounds', '3', '--out', 'b.json', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     record = json.loads((tmp_path / 'b.json').read_text())
     measured = [(entry['batch_size'], *entry['size'], entry['kind'], entry['model']) for entry in record['results']]
-    names = ['resnet18_digits', 'vt-resnet18_digits', 'torchvision:resnet18']
+    names = ['resnet18_digits', 'vt-resnet18_digits']
     runs = [(n, *size, kind) for n in (1, 2) for size in ((64, 32), (64, 64)) for kind in ('inference', 'training')]
     assert measured == [(*run, name) for run in runs for name in names]
     assert all(len(entry['seconds']) == 3 for entry in record['results'])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from vt.commands.outputs import as_plain, write_json
+from vt.commands.outputs import write_json
+from vt.engine.run_record import as_plain
 
 
 def test_matrices_and_numbers_that_json_lacks(tmp_path):

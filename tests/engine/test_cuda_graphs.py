@@ -174,7 +174,7 @@ def test_a_test_has_the_same_scores(tmp_path):
     assert_one_line(refused, 'speed.cuda_graphs is only for tests: remove it for training')
     metrics = {}
     for on in (False, True):
-        arguments = [CONFIG, 'run/epoch_1.pth', '--out', f'{on}.json', '--out-item', 'metrics']
+        arguments = [CONFIG, 'run/epoch_1.pth', '--out', f'{on}.json']
         more = ['test_dataloader.batch_size=12', f'speed.cuda_graphs={on}']  # 32 images: the last batch is smaller
         result = run_forked('test.py', *arguments, cwd=tmp_path, options=[*SMALL_CLASSIFIER, *more])
         assert result.returncode == 0, result.stderr

@@ -8,7 +8,7 @@ from vt.commands.arguments import ToolParser, run
 
 def parse_args() -> argparse.Namespace:
     parser = ToolParser(
-        'Draw which pixels contribute to a class, by Grad-CAM, related methods or attention rollout.',
+        'Draw which pixels contribute to a class, by Grad-CAM or related methods.',
         'python tools/analysis/show_heat_maps.py swin-tiny_16xb64-300e_in1k timm photo.jpg --out heat-maps.png',
     )
     parser.add_model_arguments('path of the config')
@@ -24,8 +24,8 @@ def parse_args() -> argparse.Namespace:
         '--method',
         nargs='+',
         default=['gradcam'],
-        help='gradcam (default), gradcam++, hirescam, layercam, xgradcam, eigencam, eigengradcam, elementwise or '
-        'rollout; several are drawn side by side',
+        help='gradcam (default), gradcamplusplus, hirescam, layercam, xgradcam, eigencam, eigengradcam or '
+        'gradcamelementwise; several are drawn side by side',
     )
     method.add_argument('--target', metavar='CLASS', help='name or number of a class (default: the predicted class)')
     method.add_argument('--layer', help='name of the layer (default: the last one whose positions affect the output)')

@@ -8,15 +8,14 @@ import torch
 from matplotlib.figure import Figure
 from mmengine.config import Config
 from torch import nn
-from torch.utils.data import Dataset
 
-from vt.analysis.attention.heat_maps import HeatMapper, check_method
+from vt.analysis.attention.heat_maps import HeatMapper, find_method
 from vt.analysis.attention.token_attention import measure_tokenizers, print_tokenizers
 from vt.analysis.attention.token_figure import draw_attention, draw_over_time, look, name_part
 from vt.analysis.figures import save_figure
 from vt.apis import get_model
 from vt.engine.image_hooks import reads_bgr
-from vt.engine.launch import draw_weights, is_segmentation
+from vt.engine.launch import is_segmentation
 from vt.engine.prepare import read_config
 from vt.errors import UserError
 from vt.inference.inputs import Images
@@ -25,16 +24,18 @@ from vt.inference.test_set import build_test_set, describe_image, spread_evenly,
 from .outputs import check_output, write_measured
 
 HEAT = 'Which pixels contribute to the class'
-SEED = 0  # of random weights, without a checkpoint
 
 
 def report_tokens(args: argparse.Namespace) -> None:
     """Print entropy, gain on the foreground and reach of a model's visual tokens; write them to ``--out``."""
-    model, dataset, indices, source = prepare(args)
+    check_output(args.out, args.config, args.checkpoint)
+    model = build(read_config(args.config, args.cfg_options), args.checkpoint)
+    dataset = build_test_set(model.cfg)
+    indices = spread_evenly(dataset, args.images)
     rows = measure_tokenizers(model, dataset, indices, args.background)
     print_tokenizers(rows, Path(args.config).stem, len(indices))
-    del source['images']  # each row has its number
-    write_measured(args.out, **source, background=args.background, tokenizers=rows)
+    origin = dict(config=args.config, checkpoint=args.checkpoint, background=args.background)
+    write_measured(args.out, **origin, tokenizers=rows)
 
 
 def show_tokens(args: argparse.Namespace) -> None:
@@ -49,14 +50,14 @@ def show_tokens(args: argparse.Namespace) -> None:
 def show_heat_maps(args: argparse.Namespace) -> None:
     """Draw which pixels contribute to a class, by one or several methods, on given images or test images."""
     for method in args.method:
-        check_method(method)
+        find_method(method)
     model, out, samples, titles = prepare_images(args, 'heat-maps.png')
     names, is_bgr = model.dataset_meta.get('classes') or (), reads_bgr(model.cfg)
     target = None if args.target is None else find_class(args.target, names)
     mappers = [HeatMapper(model, method, args.layer) for method in args.method]
     looks = [[mapper.look(sample, is_bgr, target) for mapper in mappers] for sample in samples]
     for mapper in mappers:
-        print(f'{mapper.method}: {mapper.layer or "all attention"}')
+        print(f'{mapper.method}: {mapper.layer}')
     images = [look[0][0] for look in looks]
     if images[0].ndim == 4:
         if len(mappers) > 1:
@@ -65,13 +66,10 @@ def show_heat_maps(args: argparse.Namespace) -> None:
     else:
         maps = [torch.stack([heat for _, heat, _ in look])[None] for look in looks]
         if target is not None or is_segmentation(model.cfg):
-            titles = [f'{title}\nfor {name_of(look[0][2], names)}' for title, look in zip(titles, looks)]
+            classes = dict(enumerate(names))  # without names their numbers
+            targets = [look[0][2] for look in looks]
+            titles = [f'{title}\nfor {classes.get(number, number)}' for title, number in zip(titles, targets)]
         write(draw_attention(images, maps, titles, HEAT, args.method), out)
-
-
-def name_of(target: int, names: Sequence[str]) -> str:
-    """Return the name of a class, or its number if it has none."""
-    return names[target] if target < len(names) else str(target)
 
 
 def find_class(target: str, names: Sequence[str]) -> int:
@@ -99,16 +97,6 @@ def prepare_images(args: argparse.Namespace, name: str) -> tuple[nn.Module, Path
     return model, out, samples, titles
 
 
-def prepare(args: argparse.Namespace) -> tuple[nn.Module, Dataset, list[int], dict]:
-    """Check the output; return the model, the test set, indices of images, and the origin for the JSON file."""
-    check_output(args.out, args.config, args.checkpoint)
-    cfg = read_config(args.config, args.cfg_options)
-    model = build(cfg, args.checkpoint)
-    dataset = build_test_set(model.cfg)
-    indices = spread_evenly(dataset, args.images)
-    return model, dataset, indices, dict(config=args.config, checkpoint=args.checkpoint, images=len(indices))
-
-
 def write(figure: Figure, out: str | Path, dpi: int = 100) -> None:
     """Write a figure, and print its path."""
     save_figure(figure, out, dpi, follow=True)
@@ -116,9 +104,5 @@ def write(figure: Figure, out: str | Path, dpi: int = 100) -> None:
 
 
 def build(cfg: Config, checkpoint: str | None) -> nn.Module:
-    """Build a model on the GPU, if there is one; without a checkpoint with reproducible random weights."""
-    torch.manual_seed(SEED)
-    model = get_model(cfg, checkpoint)
-    if not checkpoint:
-        draw_weights(model)
-    return model.to('cuda' if torch.cuda.is_available() else 'cpu')
+    """Build a model on the GPU, if there is one."""
+    return get_model(cfg, checkpoint, 'cuda' if torch.cuda.is_available() else 'cpu')

@@ -3,11 +3,11 @@
 import argparse
 from dataclasses import asdict
 from itertools import product
+from pathlib import Path
 
 import torch
 
-from vt.analysis.speed.comparison import build_source, compare, name_model, tabulate
-from vt.analysis.speed.workload import Setting
+from vt.analysis.speed.comparison import Setting, build_source, compare, tabulate
 from vt.analysis.tables import print_table
 from vt.engine.launch import require_device
 from vt.engine.speed_settings import keep_freed_memory, use_threads
@@ -24,18 +24,18 @@ def benchmark(args: argparse.Namespace) -> None:
         UserError: two models have the same name.
     """
     check_output(args.out, *args.configs)
-    if len(set(map(name_model, args.configs))) < len(args.configs):
+    if len({Path(config).stem for config in args.configs}) < len(args.configs):
         raise UserError('two of the models have the same name; give each once, or copy a config to another name')
     settings = read_settings(args)
     use_threads()
     keep_freed_memory()
     choose_token_library('auto')
     torch.backends.cudnn.benchmark = True  # as in the configs
-    models, results = {name_model(source): build_source(source) for source in args.configs}, []
+    models, results = {Path(config).stem: build_source(config) for config in args.configs}, []
     for setting, kind in product(settings, args.kinds):
         found = compare(models, setting, kind, args.rounds, args.seconds)
         print_table(tabulate(found, setting), title=f'{kind.capitalize()}: {setting.describe()}')
-        results += [asdict(setting) | asdict(measured) for measured in found]
+        results += [asdict(setting) | measured for measured in found]
     write_measured(args.out, settings[0].device, results=results)
 
 

@@ -1,6 +1,5 @@
 """Output files of the command-line tools."""
 
-import math
 import os
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ import mmengine
 import torch
 
 from vt.checkpoints.files import write_atomically
-from vt.engine.run_record import describe_origin
+from vt.engine.run_record import as_plain, describe_origin
 from vt.errors import MissingFileError, UserError
 
 
@@ -38,17 +37,6 @@ def check_output(out: str | Path | None, *inputs: str | Path | None) -> None:
 def write_json(record: Any, out: str | Path, indent: int | None = 2, follow: bool = False) -> None:
     """Write a record as JSON, see :func:`as_plain`, to a file with any suffix, see :func:`write_atomically`."""
     write_atomically(out, mmengine.dump(as_plain(record), file_format='json', indent=indent), follow)
-
-
-def as_plain(value: Any) -> Any:
-    """Convert a record for JSON: tensors and arrays to lists, NaN and infinity to None."""
-    if isinstance(value, dict):
-        return {key: as_plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [as_plain(item) for item in value]
-    if hasattr(value, 'tolist'):
-        return as_plain(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def write_measured(out: str | Path | None, device: torch.device | str = 'cpu', **measured: Any) -> None:

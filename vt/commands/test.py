@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import asdict
 from pathlib import Path
 
 import cv2
@@ -14,7 +13,7 @@ from mmengine.dist import is_main_process
 from mmengine.evaluator import BaseMetric, DumpResults
 from torch.utils.data import Dataset
 
-from vt.analysis.attention.heat_maps import HeatMapper, check_method
+from vt.analysis.attention.heat_maps import HeatMapper, find_method
 from vt.analysis.speed.inference_cost import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
 from vt.apis.published import LIBRARIES, find_published, prepare_as_published
@@ -35,11 +34,10 @@ from vt.inference.mask_files import mask_paths
 
 from .arguments import load_config
 from .evaluation_report import add_collector, check_report_folder, write_report
-from .outputs import as_plain, write_measured
+from .outputs import write_json, write_measured
 from .report_comparison import read_earlier
 
-PICKLE = ('.pkl', '.pickle')
-METRICS = ('.json', '.yaml', '.yml', *PICKLE)
+METRICS = '.json'  # as the suffix of --out; others are of predictions
 
 
 def test(args: argparse.Namespace) -> None:
@@ -52,23 +50,23 @@ def test(args: argparse.Namespace) -> None:
     for note in notes:
         runner.logger.warning(note)
     dataset, maps = runner.test_dataloader.dataset, is_segmentation(cfg)
+    metrics_out, out = (args.out, None) if (args.out or '').endswith(METRICS) else (None, args.out)
     collector = add_collector(runner) if args.report else None
     other = read_earlier(args.compare, len(dataset)) if args.compare else None
     if collector and is_main_process():
         Path(args.report).mkdir(parents=True, exist_ok=True)  # errors appear before the test
     if not maps and not has_labels(dataset):
-        if not (args.out or args.show_dir) or args.out_item == 'metrics':
+        if not (out or args.show_dir):
             raise UserError('the test images have no labels: ask for predictions, --out FILE.pkl or --show-dir FOLDER')
         runner.test_evaluator.metrics.clear()
-    if args.out and args.out_item != 'metrics':
-        writer = WriteMaps(dataset, Path(args.out)) if maps else WriteResults(out_file_path=args.out)
+    if out:
+        writer = WriteMaps(dataset, Path(out)) if maps else WriteResults(out_file_path=out)
         runner.test_evaluator.metrics.append(writer)
     metrics = runner.test()
     if not is_main_process():
         return
-    if args.out_item == 'metrics':
-        plain = metrics if args.out.endswith(PICKLE) else as_plain(metrics)
-        write_atomically(args.out, mmengine.dump(plain, file_format=Path(args.out).suffix[1:]), follow=True)
+    if metrics_out:
+        write_json(metrics, metrics_out, follow=True)
     numbers = {name: float(value) for name, value in metrics.items() if is_number(value)}
     if collector:
         mapper = HeatMapper(unwrap(runner.model), args.heat_maps) if args.heat_maps else None
@@ -79,7 +77,7 @@ def test(args: argparse.Namespace) -> None:
         scores = dict(metrics=numbers, tables=tables)
         device = next(runner.model.parameters()).device
         print_table(describe_benchmark(result), title=f'{args.config} on {describe_device(device)}')
-        record = dict(config=args.config, checkpoint=args.checkpoint, **scores, **asdict(result))
+        record = dict(config=args.config, checkpoint=args.checkpoint, **scores, **result)
         write_measured(f'{runner.work_dir.rstrip("/")}.benchmark.json', device, **record)
 
 
@@ -95,10 +93,6 @@ class WriteResults(DumpResults):
 
 def testing_config(args: argparse.Namespace) -> Config:
     """The config with the arguments of ``tools/test.py`` entered."""
-    if args.out_item and not args.out:
-        raise UserError(f'--out-item {args.out_item} needs --out FILE')
-    if args.out_item == 'metrics' and not args.out.endswith(METRICS):
-        raise UserError(f'--out {args.out}: metrics are written as {", ".join(METRICS)}')
     if args.tta and args.show_dir:
         raise UserError('--show-dir draws one view per image, --tta tests several: leave one of them out')
     if args.compare and not args.report:
@@ -106,7 +100,7 @@ def testing_config(args: argparse.Namespace) -> Config:
     if args.heat_maps and (args.tta or not args.report):
         raise UserError('--heat-maps needs --report FOLDER, and does not support --tta')
     if args.heat_maps:
-        check_method(args.heat_maps)
+        find_method(args.heat_maps)
     cfg = load_config(args)
     if not cfg.get('test_dataloader'):
         raise UserError('the config has no test_dataloader: set it to test')
@@ -117,11 +111,9 @@ def testing_config(args: argparse.Namespace) -> Config:
     check_image_channels(cfg)
     cfg.load_from = args.checkpoint
     cfg.merge_from_dict({'default_hooks.weights_match': dict(type='vt.WeightsMatchHook', whole=True)})
-    if args.out and args.out_item != 'metrics':
-        if not is_segmentation(cfg) and not args.out.endswith(PICKLE):
-            raise UserError(f'--out {args.out}: predictions are written as .pkl; metrics take --out-item metrics')
-        if is_segmentation(cfg) and Path(args.out).suffix:
-            raise UserError(f'--out {args.out}: predicted maps are written as PNG files to a folder: give its name')
+    suffix, what = ('', 'predicted maps to a folder') if is_segmentation(cfg) else ('.pkl', 'predictions as .pkl')
+    if args.out and Path(args.out).suffix not in (METRICS, suffix):
+        raise UserError(f'--out {args.out}: metrics are written as {METRICS}, {what}')
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.show_dir:

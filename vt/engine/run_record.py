@@ -1,6 +1,7 @@
 """Records of runs and measurements as data: settings, versions and results, enough to repeat and compare them."""
 
 import hashlib
+import math
 import platform
 import re
 import shlex
@@ -143,3 +144,14 @@ def _record_validation(runner: Runner) -> dict[str, Any]:
         runner.logger.warning(f'FLOPs are not counted: the model takes no image of shape {tuple(image.shape)}: {error}')
         flops = None
     return dict(metrics=metrics, tables=tables, flops=flops, **size)
+
+
+def as_plain(value: Any) -> Any:
+    """Convert a record for JSON: tensors and arrays to lists, NaN and infinity to None."""
+    if isinstance(value, dict):
+        return {key: as_plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_plain(item) for item in value]
+    if hasattr(value, 'tolist'):
+        return as_plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value

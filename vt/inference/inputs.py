@@ -309,9 +309,17 @@ def takes_bgr(cfg: Config) -> bool:
 
 
 def seen_by(model: nn.Module, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
-    """Return a sample's padded RGB image ``(3, height, width)`` in 0 to 1, and the network's input ``(1, 3, ...)``."""
+    """Return a sample as the network sees it, RGB in 0 to 1, and the network's input, ``(1, 3, ...)``.
+
+    An image is padded, ``(3, height, width)``; a video gives the frames of its first clip, ``(T, 3, height, width)``.
+    """
     batch = pseudo_collate([sample])
-    image = torch.from_numpy(np.ascontiguousarray(visible(batch['inputs'][0], is_bgr))).permute(2, 0, 1).float() / 255
+    given = batch['inputs'][0]
+    if given.ndim > 3:
+        clip = (given[0] if given.ndim == 5 else given).float() / 255  # 3, T, height, width
+        frames = (clip.flip(0) if is_bgr else clip).transpose(0, 1)
+        return frames, model.data_preprocessor(batch, False)['inputs'][:1]
+    image = torch.from_numpy(np.ascontiguousarray(visible(given, is_bgr))).permute(2, 0, 1).float() / 255
     inputs = model.data_preprocessor(batch, False)['inputs']
     bottom, right = inputs.shape[-2] - image.shape[-2], inputs.shape[-1] - image.shape[-1]
     return pad(image, (0, right, 0, bottom)), inputs

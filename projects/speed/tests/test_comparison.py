@@ -1,5 +1,7 @@
 """What a benchmark runs, and what it records of it."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from projects.speed.comparison import Comparison, peak_memories, tabulate
-from projects.speed.settings import Measurement, Setting, default_dtype
+from projects.speed.settings import Measurement, Setting
 from projects.speed.subject import Subject
 from projects.speed.timing import time_token_side
 from projects.speed.workload import Workload
@@ -62,6 +64,13 @@ def test_tokens_are_those_asked_for():
             assert subject.build(SMALL).get_submodule(tokenizer).num_tokens == count
 
 
+@pytest.mark.parametrize('name', ['torchvision:resnet19', 'timm:resnet19', 'mmpretrain:resnet19'])
+def test_a_missing_peer_is_an_error_that_names_it(name):
+    """A model that its library lacks, or a library that is not installed."""
+    with pytest.raises(ValueError, match=name):
+        Subject(name).build(SMALL)
+
+
 @pytest.mark.parametrize('dtype', ['float32', 'bfloat16'])
 @pytest.mark.parametrize('part', ['whole', 'neck', 'backbone'])
 def test_parts_run_in_both_kinds(part, dtype):
@@ -74,10 +83,6 @@ def test_parts_run_in_both_kinds(part, dtype):
     assert calls == [False]
     workload.step('training')()
     assert calls[-1]
-
-
-def test_by_default_the_precision_is_that_of_runs():
-    assert [default_dtype(device) for device in ('cuda', 'cuda:1', 'cpu')] == ['tf32', 'tf32', 'float32']
 
 
 def test_folded_normalisation_changes_the_steps_not_the_scores(monkeypatch):
@@ -165,6 +170,24 @@ def test_a_comparison_holds_every_model_part_and_kind():
 def test_one_model_named_twice_is_refused():
     with pytest.raises(ValueError, match='same name'):
         Comparison([Subject(FPN), Subject(FPN)], ['inference'], rounds=3, seconds=1)
+
+
+# In a fresh process: one that has freed much memory may hold enough of it to allocate without growing.
+PEAKS = """
+import torch
+from projects.speed.timing import peak_memory
+
+def allocate():
+    torch.ones(64, 1024, 1024)  # 256 MiB
+
+print(peak_memory(lambda: None, torch.device('cpu')), peak_memory(allocate, torch.device('cpu')))
+"""
+
+
+def test_peak_memory_sees_what_a_step_allocates_and_frees():
+    result = subprocess.run([sys.executable, '-c', PEAKS], capture_output=True, text=True, check=True)
+    before, after = map(int, result.stdout.splitlines()[-1].split())
+    assert after - before > 200 * 2**20
 
 
 def test_peak_memory_is_the_models_alone():

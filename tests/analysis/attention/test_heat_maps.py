@@ -1,4 +1,4 @@
-"""Heat maps: the layer that each kind of model needs, Grad-CAM and rollout by their definitions, and what cannot be."""
+"""Heat maps: the layer that each kind of model needs, Grad-CAM by its definition, and what cannot be."""
 
 import sys
 
@@ -9,9 +9,8 @@ import torch
 from mmengine.registry import DefaultScope
 from torch import nn
 
-from vt.analysis.attention.heat_maps import METHODS, HeatMapper, rollout
+from vt.analysis.attention.heat_maps import METHODS, HeatMapper
 from vt.errors import UserError
-from vt.models import record_attention
 from vt.registry import MODELS
 
 pytest.importorskip('pytorch_grad_cam', reason='the extra [heat-maps] is not installed')
@@ -142,30 +141,11 @@ def test_of_a_segmentor_the_pixels_of_the_class_speak():
     assert (heat.shape, mapper.layer) == ((64, 96), 'backbone.layer4')
 
 
-def test_rollout_is_the_product_of_half_attention_half_identity():
-    model, _ = build('class token')
-    model.double()
-    images = torch.randn(1, 3, 16, 16, dtype=torch.double)
-    with torch.no_grad(), record_attention(model) as records:
-        model(images)
-    joint = torch.eye(17, dtype=torch.double)
-    for record in records.values():
-        layer = 0.5 * record.attention[0].mean(dim=0) + 0.5 * torch.eye(17, dtype=torch.double)
-        joint = layer / layer.sum(dim=-1, keepdim=True) @ joint
-    row = joint[0, 1:].reshape(1, 1, 4, 4)
-    heat = nn.functional.interpolate(row, (16, 16), mode='bilinear')[0, 0]
-    expected = (heat - heat.min()) / (heat.max() - heat.min())
-    torch.testing.assert_close(HeatMapper(model, 'rollout')(images)[0], expected)
-    with pytest.raises(UserError, match='among all tokens of one grid'):
-        rollout(build('VT-ResNet')[0], torch.randn(1, 3, 64, 64))
-
-
 def test_what_cannot_be_is_one_line(monkeypatch):
     model, _ = build('ResNet')
     images = torch.randn(1, 3, 64, 64)
     for arguments, target, words in [
         (('camgrad',), None, 'there is no method'),
-        (('rollout', 'backbone.layer4'), None, 'no effect on rollout'),
         (('gradcam', 'backbone.layer5'), None, 'layer backbone.layer5 gives no map .* backbone.layer4'),
         (('gradcam',), 3, 'no class 3: they are 0 to 2'),
     ]:

@@ -122,7 +122,7 @@ def test_with_plain_bn_a_checkpoint_gives_the_metrics_of_its_validation(text, fo
     assert ('EMAHook' in text) == any('average.' in name and 'running_var' in name for name in buffers[0])
     torch.testing.assert_close(*buffers, rtol=0, atol=0)
     checkpoint = (folder / '2_processes/last_checkpoint').read_text()
-    arguments = [write_config(folder, text, 4), checkpoint, '--out', 'metrics.json', '--out-item', 'metrics']
+    arguments = [write_config(folder, text, 4), checkpoint, '--out', 'metrics.json']
     (result,) = run_processes(1, 'test.py', *arguments, cwd=folder)
     assert result.returncode == 0, result.stderr
     assert json.loads((folder / 'metrics.json').read_text()) == pytest.approx(metrics, rel=1e-8)

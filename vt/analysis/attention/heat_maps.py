@@ -1,4 +1,4 @@
-"""Which pixels contribute to a class: Grad-CAM and its kin, by pytorch-grad-cam, and attention rollout, of any model.
+"""Which pixels contribute to a class: Grad-CAM and its kin, by pytorch-grad-cam, of any model.
 
 Grad-CAM needs a layer whose output still has places, and on which the score depends at all places: behind the last
 attention of a vision transformer the class token alone counts. One pass finds it: the last layer of the backbone (of a
@@ -17,28 +17,14 @@ import numpy as np
 import torch
 from mmengine.utils.dl_utils import is_norm
 from torch import Tensor, nn
-from torch.nn.functional import interpolate
 
 from vt.errors import UserError
 from vt.inference.inputs import seen_by
-from vt.models import record_attention
 from vt.models.grid import Size, split_class_tokens, to_map
 from vt.models.tokenizers.base import Tokenizer
 
-from .token_figure import frames_of
-
-# Methods, and their classes in pytorch-grad-cam.
-METHODS = {
-    'gradcam': 'GradCAM',
-    'gradcam++': 'GradCAMPlusPlus',
-    'hirescam': 'HiResCAM',
-    'layercam': 'LayerCAM',
-    'xgradcam': 'XGradCAM',
-    'eigencam': 'EigenCAM',
-    'eigengradcam': 'EigenGradCAM',
-    'elementwise': 'GradCAMElementWise',
-}
-ROLLOUT = 'rollout'
+CLASSES = ('GradCAM', 'GradCAMPlusPlus', 'HiResCAM', 'LayerCAM', 'XGradCAM', 'EigenCAM', 'EigenGradCAM')
+METHODS = {name.lower(): name for name in (*CLASSES, 'GradCAMElementWise')}  # names in pytorch-grad-cam
 MOST_PREFIX = 16  # class and register tokens of other libraries' ViTs
 SHARE = 0.5  # of the places that have a gradient
 
@@ -48,21 +34,19 @@ class HeatMapper:
 
     Args:
         model: a classifier or segmentor, in evaluation mode.
-        method: a key of :data:`METHODS`; or ``'rollout'``, which knows no class (Abnar and Zuidema, 2020).
+        method: a key of :data:`METHODS`.
         layer: name of a layer in ``model.named_modules()``; None to find it.
 
     Attributes:
-        layer: name of the last map's layer; None of rollout.
+        layer: name of the last map's layer.
 
     Raises:
         UserError: pytorch-grad-cam is missing; no such method or layer.
     """
 
     def __init__(self, model: nn.Module, method: str = 'gradcam', layer: str | None = None) -> None:
-        if layer and method == ROLLOUT:
-            raise UserError(f'the layer {layer} has no effect on rollout, which takes all: leave it out')
         self.model, self.method, self.chosen, self.layer = model, method, layer, layer
-        self.library = check_method(method)
+        self.make = find_method(method)
 
     @torch.enable_grad()
     def __call__(self, inputs: Tensor, target: int | None = None) -> tuple[Tensor, int]:
@@ -77,14 +61,12 @@ class HeatMapper:
             The map, of the inputs' size without N and C, 0 to 1; and the class.
 
         Raises:
-            UserError: no such class; no layer, or no attention, to make a map of.
+            UserError: no such class; no layer to make a map of.
         """
         inputs = inputs.detach().clone().requires_grad_()  # so that frozen backbones have gradients
         with _record_layers(self.model, inputs) as (outputs, sizes):
             (output,) = self.model(inputs)
         target = choose_class(self.model, output, target)
-        if self.library is None:
-            return rollout(self.model, inputs.detach()), target
         mask = output.detach().argmax(dim=0) == target  # of a map, the pixels that are predicted as the class
 
         def score(output: Tensor) -> Tensor:
@@ -96,8 +78,7 @@ class HeatMapper:
         if self.layer not in found:
             known = ', '.join([*found][-3:])
             raise UserError(f'the layer {self.layer} gives no map and no tokens of a grid; such are {known}')
-        method = getattr(self.library, METHODS[self.method])
-        with method(self.model, [parts[self.layer]], reshape_transform=found[self.layer]) as make:
+        with self.make(self.model, [parts[self.layer]], reshape_transform=found[self.layer]) as make:
             (heat,) = make(inputs, [score])
         self.model.zero_grad()
         return torch.from_numpy(np.ascontiguousarray(heat)), target
@@ -109,8 +90,7 @@ class HeatMapper:
             The padded image ``(3, height, width)`` and its map ``(height, width)``; or of a video the frames of the
             first clip, ``(T, 3, height, width)``, and ``(T, height, width)``.
         """
-        is_video = sample['inputs'].ndim > 3
-        image, inputs = (frames_of if is_video else seen_by)(self.model, sample, is_bgr)
+        image, inputs = seen_by(self.model, sample, is_bgr)
         return image, *self(inputs, target)
 
 
@@ -129,17 +109,15 @@ def choose_class(model: nn.Module, output: Tensor, target: int | None) -> int:
     return int(pixels.argmax())
 
 
-def check_method(method: str) -> Any:
-    """The library that a method needs, None of rollout; or a UserError where the library or the method is missing."""
-    if method not in (*METHODS, ROLLOUT):
-        raise UserError(f'there is no method {method!r} of heat maps: take {", ".join((*METHODS, ROLLOUT))}')
-    if method == ROLLOUT:
-        return None
+def find_method(method: str) -> type:
+    """The class of pytorch-grad-cam for a method; or a UserError where the library or the method is missing."""
+    if method not in METHODS:
+        raise UserError(f'there is no method {method!r} of heat maps: take {", ".join(METHODS)}')
     try:
         import pytorch_grad_cam
     except ImportError as error:
         raise UserError("heat maps need grad-cam: pip install 'visual-transformers[heat-maps]'") from error
-    return pytorch_grad_cam
+    return getattr(pytorch_grad_cam, METHODS[method])
 
 
 def _last_layer(outputs: dict[str, Tensor], reshapes: dict[str, Callable], score: Tensor) -> str:
@@ -193,44 +171,10 @@ def _reshape_of(part: nn.Module, output: Tensor, sizes: set[Size]) -> Callable[[
     """How an output becomes a map ``(N, C, H, W)`` or ``(N, C, T, H, W)``; None where it has no places."""
     if output.ndim == 3:
         length = output.shape[1]
-        side = math.isqrt(length - 1)  # of patches that no convolution makes
         sizes = {size for size in sizes if 1 < math.prod(size) <= length <= math.prod(size) + MOST_PREFIX}
-        size = max(sizes, key=math.prod, default=(side, side) if side > 1 and side**2 == length - 1 else None)
+        size = max(sizes, key=math.prod, default=None)
         return size and (lambda x: to_map(split_class_tokens(x, size)[1], size))
     widths = [norm.normalized_shape for norm in part.modules() if isinstance(norm, nn.LayerNorm)]
     is_last = any(width == output.shape[-1:] != output.shape[1:2] for width in widths)
     reshape = (lambda x: x.movedim(-1, 1)) if is_last else (lambda x: x)
     return reshape if math.prod(reshape(output).shape[2:]) > 1 else None
-
-
-@torch.no_grad()
-def rollout(model: nn.Module, inputs: Tensor) -> Tensor:
-    """The product of all attention maps ``(A + 1) / 2``: what the class token, or the mean token, has of each pixel.
-
-    Args:
-        model: of self-attention among all tokens of one grid.
-        inputs: ``(1, C, height, width)``.
-
-    Returns:
-        ``(height, width)``, 0 to 1.
-
-    Raises:
-        UserError: it attends otherwise.
-    """
-    with record_attention(model) as records:
-        model(inputs)
-    sizes = {record.size for record in records.values()}
-    shapes = {(len(record.attention), *record.attention.shape[2:]) for record in records.values()}
-    size, shape = (*sizes, None)[0], (*shapes, (0,))[0]
-    length = shape[-1]
-    if size is None or len(sizes) > 1 or shapes != {(1, length, length)}:  # none, of windows, of few tokens
-        raise UserError(
-            'rollout needs self-attention among all tokens of one grid, which the model lacks: take gradcam'
-        )
-    joint = torch.eye(length, dtype=inputs.dtype, device=inputs.device)  # L, L
-    for record in records.values():
-        joint = (record.attention[0].mean(dim=0) @ joint + joint) / 2
-    number = length - math.prod(size)
-    row = joint[0, number:] if number else joint.mean(dim=0)
-    heat = interpolate(row.unflatten(0, size)[None, None], inputs.shape[2:], mode='bilinear')[0, 0].cpu()
-    return (heat - heat.min()) / (heat.max() - heat.min()).clamp(min=torch.finfo(heat.dtype).tiny)

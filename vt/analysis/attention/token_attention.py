@@ -3,15 +3,14 @@
 Letters: N batch, L tokens, H and W map size.
 """
 
-import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from vt.analysis.tables import print_table
+from vt.engine.run_record import as_plain
 from vt.errors import UserError
 from vt.inference.test_set import preprocessed
 from vt.models import AttentionTokenizer, Record, record_attention
@@ -109,16 +108,7 @@ def _summarise(images: list[dict[str, Tensor]]) -> dict:
         **{key: values[key].mean().sqrt() for key in ('spread', 'uniform_spread', 'reach', 'shift')},
         **{key: values[key].mean() for key in ('to_others', 'uniform_to_others')},
     )
-    return {key: finite(value) for key, value in summary.items()}
-
-
-def finite(value: Any) -> Any:
-    """Convert tensors to numbers and lists for JSON, with None for NaN and infinity."""
-    if isinstance(value, Tensor):
-        value = value.tolist()
-    if isinstance(value, list):
-        return [finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return as_plain(summary)
 
 
 def print_tokenizers(tokenizers: dict[str, dict], name: str, images: int) -> None:

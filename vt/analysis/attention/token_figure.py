@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from matplotlib import colormaps
 from matplotlib.figure import Figure
-from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
@@ -50,7 +49,7 @@ def look(model: nn.Module, name: str, sample: dict, is_bgr: bool) -> tuple[Tenso
     """
     part = model.get_submodule(name)
     pools = isinstance(part, PoolingAttention)
-    images, inputs = (frames_of if pools else seen_by)(model, sample, is_bgr)
+    images, inputs = seen_by(model, sample, is_bgr)
     with record_attention(model) as records:
         model(inputs, mode='tensor')
     maps = records[name].attention[0].cpu()
@@ -59,7 +58,8 @@ def look(model: nn.Module, name: str, sample: dict, is_bgr: bool) -> tuple[Tenso
         num_class_tokens = maps.shape[-1] - math.prod(grid)
         rows = maps[:, :1] if num_class_tokens else maps  # heads, queries, keys
         maps = rows.mean(dim=(0, 1))[num_class_tokens:].unflatten(0, grid)
-        maps = maps[None] if maps.ndim == 2 else maps
+        if images.ndim == 3:
+            return images[None], maps[None]
     return images, maps
 
 
@@ -81,15 +81,43 @@ def draw_attention(
         heading, columns: title of the figure and names of the L maps; by default those of tokens.
     """
     names = ['image', *(columns or [f'token {number + 1}' for number in range(attention[0].shape[1])])]
-    figure = Figure(figsize=(CELL * len(names), CELL * len(images) + 0.5), layout='constrained')
-    axes = image_cells(figure, len(images), len(names))
-    for cells, image, maps, title in zip(axes, images, attention, titles):
+    rows = [[image.movedim(0, -1).numpy(), *glow(image, maps.mean(dim=0))] for image, maps in zip(images, attention)]
+    figure = _draw(rows, titles, heading)
+    for name, cell in zip(names, figure.axes):
+        cell.set_title(name, fontsize=9)
+    return figure
+
+
+def draw_over_time(
+    clips: Sequence[Tensor], maps: Sequence[Tensor], titles: Sequence[str], heading: str = 'Where the class token looks'
+) -> Figure:
+    """Draw two rows per video: its frames, and below them the frames with the attention of the class token overlaid.
+
+    The map of a video is scaled to its minimum (transparent) and maximum (bright) over space and time.
+
+    Args:
+        clips: RGB in 0 to 1, each ``(T, 3, height, width)``.
+        maps: attention of each video, ``(T', H, W)``.
+        titles: title of each video.
+        heading: title of the figure.
+    """
+    rows, labels = [], []
+    for frames, seen, title in zip(clips, maps, titles):
+        seen = interpolate(seen[None, None], (len(frames), *frames.shape[2:]), mode='trilinear')[0, 0]
+        rows += [frames.movedim(1, -1).numpy(), glow(frames, seen, dim=(0, 1, 2))]
+        labels += [title, '']
+    return _draw(rows, labels, heading)
+
+
+def _draw(rows: Sequence[Sequence], titles: Sequence[str], heading: str) -> Figure:
+    """Draw rows of images ``(height, width, 3)``, each with its title on the left."""
+    columns = max(map(len, rows))
+    figure = Figure(figsize=(CELL * columns, CELL * len(rows) + 0.5), layout='constrained')
+    for cells, images, title in zip(image_cells(figure, len(rows), columns), rows, titles):
         label = '\n'.join(fill(part, LINE) for part in title.split(', '))  # file name, class
         cells[0].set_ylabel(label, fontsize=9, parse_math=False)
-        for cell, shown in zip(cells, [image.movedim(0, -1).numpy(), *glow(image, maps.mean(dim=0))]):
-            cell.imshow(shown)
-    for name, cell in zip(names, axes[0]):
-        cell.set_title(name, fontsize=9)
+        for cell, image in zip(cells, images):
+            cell.imshow(image)
     figure.suptitle(heading, fontsize=11)
     return figure
 
@@ -111,40 +139,3 @@ def glow(images: Tensor, maps: Tensor, dim: tuple[int, ...] = (-2, -1)) -> np.nd
     opacity = 0.85 * brightness[..., None]
     colours = colormaps['inferno'](brightness)[..., :3]
     return (255 * ((1 - opacity) * 0.6 * images.movedim(-3, -1).numpy() + opacity * colours)).astype(np.uint8)
-
-
-def frames_of(model: nn.Module, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
-    """Return frames of a sample's first clip, ``(T, 3, height, width)``, and the network's input, ``(1, 3, ...)``."""
-    batch = pseudo_collate([sample])
-    clip = batch['inputs'][0].float() / 255
-    clip = clip[0] if clip.ndim == 5 else clip
-    frames = clip[:, None] if clip.ndim == 3 else clip  # 3, T, height, width
-    inputs = model.data_preprocessor(batch, False)['inputs']
-    return (frames.flip(0) if is_bgr else frames).transpose(0, 1), inputs[:1]
-
-
-def draw_over_time(
-    clips: Sequence[Tensor], maps: Sequence[Tensor], titles: Sequence[str], heading: str = 'Where the class token looks'
-) -> Figure:
-    """Draw two rows per video: its frames, and below them the frames with the attention of the class token overlaid.
-
-    The map of a video is scaled to its minimum (transparent) and maximum (bright) over space and time.
-
-    Args:
-        clips: RGB in 0 to 1, each ``(T, 3, height, width)``.
-        maps: attention of each video, ``(T', H, W)``.
-        titles: title of each video.
-        heading: title of the figure.
-    """
-    columns = max(len(frames) for frames in clips)
-    figure = Figure(figsize=(CELL * columns + 0.5, 2 * CELL * len(clips) + 0.5), layout='constrained')
-    parts = figure.subfigures(len(clips), 1, squeeze=False)[:, 0]
-    for part, frames, seen, title in zip(parts, clips, maps, titles):
-        part.suptitle(title, x=0.01, horizontalalignment='left', fontsize=9, parse_math=False)
-        seen = interpolate(seen[None, None], (len(frames), *frames.shape[2:]), mode='trilinear')[0, 0]
-        shown = frames.movedim(1, -1).numpy(), glow(frames, seen, dim=(0, 1, 2))
-        for cells, images in zip(image_cells(part, 2, columns), shown):
-            for cell, image in zip(cells, images):
-                cell.imshow(image)
-    figure.suptitle(heading, fontsize=11)
-    return figure

@@ -1,96 +1,136 @@
-"""Compare models side by side: time, FLOPs and parameters."""
+"""Compare models side by side, with random inputs: time, FLOPs and parameters.
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from importlib import import_module
-from pathlib import Path
+Letters: N batch, H and W height and width of an image, T frames of a clip.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-from mmengine.model import BaseModel
+from mmengine.structures import PixelData
+from mmpretrain.structures import DataSample
+from mmseg.structures import SegDataSample
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
+from vt.engine.counting import Complexity, count_complexity
 from vt.engine.launch import build_model
 from vt.engine.prepare import read_config
-from vt.errors import UserError
+from vt.engine.speed_settings import to_channels_last
 from vt.models.token_side import prepare_for_onednn
 from vt.ops.token_products import token_library
 
-from .timing import time_interleaved
-from .workload import Setting, Workload
-
-# Other libraries' classifiers: module, and its function that builds a model by name.
-LIBRARIES = {
-    'torchvision': ('torchvision.models', 'get_model'),
-    'timm': ('timm', 'create_model'),
-    'mmpretrain': ('mmpretrain', 'get_model'),
-}
-
-
-class Peer(BaseModel):
-    """Adapter of a classifier of another library to the calls of OpenMMLab that a comparison makes.
-
-    Args:
-        network: module from images ``(N, 3, H, W)`` to logits ``(N, classes)``.
-    """
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, inputs: Tensor, data_samples: list | None = None, mode: str = 'tensor') -> Tensor | dict:
-        """Return logits for ``mode='tensor'``, or a dict with the cross-entropy loss for ``'loss'``."""
-        logits = self.network(inputs)
-        if mode == 'tensor':
-            return logits
-        labels = torch.cat([sample.gt_label for sample in data_samples])  # without synchronising a GPU
-        return dict(loss=cross_entropy(logits, labels))
-
-
-def name_model(source: str) -> str:
-    """Return the name of a config, or that of another library's model as it is."""
-    return Path(source).name.removesuffix('.py')
+from .timing import Step, time_interleaved
 
 
 def build_source(source: str) -> nn.Module:
-    """Build the model of a config, or of another library by the name ``library:model``, with arbitrary weights."""
-    if source.partition(':')[0] in LIBRARIES:
-        return build_peer(source)
+    """Build the model of a config with arbitrary weights."""
     model = build_model(read_config(source))
     if token_library() == 'onednn':
         prepare_for_onednn(model)
     return model
 
 
-def build_peer(source: str, **options) -> Peer:
-    """Build another library's model.
-
-    Raises:
-        UserError: the library is not installed, or does not have the model.
-    """
-    library, name = source.split(':', 1)
-    module, function = LIBRARIES[library]
-    try:
-        return Peer(getattr(import_module(module), function)(name, **options))
-    except (ImportError, ValueError, RuntimeError) as error:
-        raise UserError(f'{source}: {error}') from error
-
-
 @dataclass(frozen=True)
-class Measurement:
-    """Cost of a model in ``'inference'`` or ``'training'``: seconds of each step, multiply-adds of one image."""
+class Setting:
+    """How models are run; weights and images are in channels_last.
 
-    model: str
-    kind: str
-    seconds: list[float]
-    flops: int
-    parameters: int
+    Attributes:
+        device: name of the device, as in PyTorch.
+        dtype: ``'tf32'``: float32 with TensorFloat-32 convolutions and matrix products, as runs on a GPU;
+            ``'float32'``: exact products, as runs on a CPU; or the precision of autocast, as with ``--amp``: weights
+            are float32, and operators without autocast run as with ``'tf32'``.
+        batch_size: N.
+        size: H and W of images, or T, H and W of clips.
+    """
+
+    device: str = 'cpu'
+    dtype: str = 'float32'
+    batch_size: int = 8
+    size: tuple[int, ...] = (224, 224)
+
+    def describe(self) -> str:
+        """Describe the setting in one line, for titles."""
+        return f'batch {self.batch_size}, {"x".join(map(str, self.size))}, {self.dtype}'
+
+    @property
+    def tensor_dtype(self) -> torch.dtype:
+        """Precision of the operands of matrix products."""
+        return torch.float32 if self.dtype == 'tf32' else getattr(torch, self.dtype)
+
+    def autocast(self) -> torch.autocast:
+        """Return the autocast context of a forward pass."""
+        lower = self.tensor_dtype != torch.float32
+        dtype = self.tensor_dtype if lower else torch.bfloat16
+        return torch.autocast(torch.device(self.device).type, dtype, enabled=lower)
+
+    def choose_products(self) -> None:
+        """Set the precision of float32 products for this process."""
+        tf32 = torch.device(self.device).type == 'cuda' and self.dtype != 'float32'
+        torch.set_float32_matmul_precision('high' if tf32 else 'highest')
+        torch.backends.cudnn.allow_tf32 = tf32
+
+    def place(self, model: nn.Module) -> nn.Module:
+        """Move a model to the device and into the memory format; return it."""
+        to_channels_last(model.to(self.device))
+        return model
+
+    def random(self, *shape: int) -> Tensor:
+        """Return random images, clips or maps of a shape; only 4-D tensors are in channels_last, as in a run."""
+        layout = torch.channels_last if len(shape) == 4 else torch.contiguous_format
+        return torch.randn(shape, device=self.device).contiguous(memory_format=layout)
+
+    def forward(self, module: nn.Module) -> Callable[..., Any]:
+        """Return the forward pass of a module in the precision of the setting."""
+        return self.autocast()(module.__call__)
+
+
+class Workload:
+    """A model of OpenMMLab with random inputs: images ``(N, 3, H, W)`` or clips ``(N, 3, T, H, W)``."""
+
+    def __init__(self, model: nn.Module, setting: Setting) -> None:
+        self.module, self.setting = model, setting
+        self.inputs = setting.random(setting.batch_size, 3, *setting.size)
+
+    def count(self) -> Complexity:
+        """Count multiply-adds of one image in inference, and parameters, on the meta device."""
+        skeleton = copy.deepcopy(self.module).to('meta').requires_grad_(False)  # gradients bar views
+        return count_complexity(skeleton, self.inputs[:1].to('meta', torch.float32), mode='tensor')
+
+    def step(self, kind: str) -> Step:
+        """Return a step, and set the model to its mode.
+
+        Args:
+            kind: ``'inference'``, or ``'training'``: forward, loss, backward and SGD update.
+        """
+        self.module.train(kind == 'training')
+        forward = self.setting.forward(self.module)
+        if kind == 'inference':
+            return torch.inference_mode()(lambda: forward(self.inputs, mode='tensor'))
+        samples = self._samples()
+        optimizer = torch.optim.SGD(self.module.parameters(), lr=1e-6, momentum=0.9)
+
+        def step() -> None:
+            optimizer.zero_grad(set_to_none=True)
+            loss, _ = self.module.parse_losses(forward(self.inputs, samples, mode='loss'))
+            loss.backward()
+            optimizer.step()
+
+        return step
+
+    def _samples(self) -> list:
+        """Return targets for the loss: a class per image, or per pixel for a segmentor."""
+        if not hasattr(self.module, 'decode_head'):
+            return [DataSample().set_gt_label(0).to(self.inputs.device) for _ in self.inputs]
+        labels = torch.zeros(1, *self.setting.size, dtype=torch.long, device=self.inputs.device)
+        return [SegDataSample(gt_sem_seg=PixelData(data=labels)) for _ in self.inputs]
 
 
 def compare(
     models: dict[str, nn.Module], setting: Setting, kind: str, rounds: int, seconds: float
-) -> list[Measurement]:
+) -> list[dict[str, Any]]:
     """Measure models in one setting; in every round each takes a step.
 
     Args:
@@ -99,6 +139,10 @@ def compare(
         kind: ``'inference'`` or ``'training'``.
         rounds: number of steps of each model.
         seconds: approximate time limit.
+
+    Returns:
+        Of each model ``model``, its name, ``kind``, ``seconds`` of each step, ``flops``, multiply-adds of one image,
+        and ``parameters``.
     """
     setting.choose_products()
     device = torch.device(setting.device)
@@ -107,21 +151,21 @@ def compare(
     steps = {name: workload.step(kind) for name, workload in workloads.items()}
     times = time_interleaved(steps, device, f'{kind.capitalize()}, {setting.describe()}', rounds, warmup, seconds)
     return [
-        Measurement(name, kind, times[name].tolist(), **asdict(workload.count()))
+        dict(model=name, kind=kind, seconds=times[name].tolist(), **vars(workload.count()))
         for name, workload in workloads.items()
     ]
 
 
-def tabulate(measurements: Sequence[Measurement], setting: Setting) -> list[dict[str, str]]:
-    """Return a row per model, compared with the first."""
-    medians = [float(np.median(each.seconds)) for each in measurements]
-    spreads = [float(np.subtract(*np.percentile(each.seconds, (75, 25)))) for each in measurements]  # interquartile
+def tabulate(measurements: Sequence[dict[str, Any]], setting: Setting) -> list[dict[str, str]]:
+    """Return a row per model of :func:`compare`, compared with the first."""
+    medians = [float(np.median(each['seconds'])) for each in measurements]
+    spreads = [float(np.subtract(*np.percentile(each['seconds'], (75, 25)))) for each in measurements]  # interquartile
     return [
         {
-            'model': each.model,
-            'FLOPs (G)': f'{each.flops / 1e9:.3f}',
-            'fewer': f'{measurements[0].flops / each.flops:.3f}x',
-            'parameters (M)': f'{each.parameters / 1e6:.2f}',
+            'model': each['model'],
+            'FLOPs (G)': f'{each["flops"] / 1e9:.3f}',
+            'fewer': f'{measurements[0]["flops"] / each["flops"]:.3f}x',
+            'parameters (M)': f'{each["parameters"] / 1e6:.2f}',
             'median (ms)': f'{1e3 * median:.4g}',
             'spread (%)': f'{100 * spread / median:.1f}',
             'faster': f'{medians[0] / median:.3f}x',

@@ -1,15 +1,12 @@
-"""Measure time and memory of steps.
+"""Measure the time of steps.
 
 Steps that are compared run in turn in one process, A B C A B C ..., so that drifts in the speed of the machine affect
 all of them; medians and ratios are reported.
 """
 
-import gc
 import math
-import resource
 import time
 from collections.abc import Callable, Hashable
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -17,7 +14,6 @@ from rich.progress import track
 
 Step = Callable[[], object]
 SHORTEST_RUN = 0.01  # seconds on a GPU
-STATUS, MARKS = Path('/proc/self/status'), Path('/proc/self/clear_refs')
 
 
 def time_interleaved(
@@ -66,27 +62,3 @@ def synchronize(device: torch.device) -> None:
     """Wait for a GPU; do nothing on a CPU."""
     if device.type == 'cuda':
         torch.cuda.synchronize(device)
-
-
-def peak_memory(step: Step, device: torch.device) -> int:
-    """Return the peak memory during ``step`` in bytes, including that of the model.
-
-    On a GPU it is the memory that PyTorch allocates; on a CPU the peak resident memory of the process, since the start
-    of the step if Linux allows resetting it, otherwise since the start of the process.
-    """
-    gc.collect()
-    if device.type == 'cuda':
-        torch.cuda.reset_peak_memory_stats(device)
-        step()
-        return torch.cuda.max_memory_allocated(device)
-    resets = STATUS.exists() and MARKS.exists()
-    if resets:
-        MARKS.write_text('5')  # resets the peak
-    step()
-    return resident_memory('VmHWM') if resets else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def resident_memory(field: str) -> int:
-    """Return the resident memory of this process on Linux in bytes: ``'VmRSS'`` now, ``'VmHWM'`` at the peak."""
-    line = next(line for line in STATUS.read_text().splitlines() if line.startswith(field))
-    return int(line.split()[1]) * 1024
