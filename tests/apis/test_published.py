@@ -140,8 +140,8 @@ def test_what_needs_timm_says_so(caches, monkeypatch):
             'hf://owner/name is not loaded, because hf:// is not supported: download it and give its',
         ),
         (SWIN, 'timm://no_such_model', r'timm://no_such_model was not downloaded \(Unknown model \(no_such_model\)\)'),
-        (SWIN, 'torchvision://ResNet18_Weights.NONE', r'torchvision has no weights ResNet18_Weights.NONE: correct'),
-        (SWIN, 'torchvision://None_Weights.NONE', r'torchvision has no weights None_Weights.NONE: correct'),
+        (SWIN, 'torchvision://ResNet18_Weights.NONE', r'torchvision://ResNet18_Weights.NONE was not downloaded'),
+        (SWIN, 'torchvision://None_Weights.NONE', r'torchvision://None_Weights.NONE was not downloaded'),
     ],
 )
 def test_what_is_not_there_is_one_line(name, library, message, caches):

@@ -193,6 +193,10 @@ def test_tensors_at_the_input_are_no_classifier(key, tmp_path):
     with pytest.raises(UserError, match=f'also has {key}'):
         load_part(model, model.state_dict() | {key: torch.ones(1, 4, 4)})
     load_part(model, model.state_dict() | {'backbone.head.weight': torch.ones(9, 4)})
+    model.backbone.register_parameter(key.removeprefix('backbone.').replace('.', '_'), nn.Parameter(torch.ones(1, 4)))
+    state = {name: tensor[:, :2] if tensor.shape == (1, 4) else tensor for name, tensor in model.state_dict().items()}
+    with pytest.raises(UserError, match='the model needs'):
+        load_part(model, state, resizes=False)
 
 
 def test_only_later_stages_of_a_file_are_left_out():

@@ -82,8 +82,6 @@ def describe(cfg: Config) -> dict[str, Any]:
         UserError: a type or value that a folder cannot contain.
     """
     scope = cfg.get('default_scope') or 'mmpretrain'
-    if scope not in SCOPES:
-        raise UserError(f'default_scope={scope!r}: only models of {" and ".join(SCOPES)} are saved with their config')
     model = cfg.model.to_dict()
     if 'data_preprocessor' in cfg:
         model.setdefault('data_preprocessor', cfg.data_preprocessor.to_dict())  # as mmengine's runner does
@@ -145,8 +143,6 @@ def read_folder(folder: str | PathLike) -> Config:
             raise UserError(f'{printable(unknown[0], 80)} is not in the config of a saved model: {ADVICE}')
         if content['library'] != DISTRIBUTION or content['format'] != FORMAT:
             raise UserError(f'it is not a model of {DISTRIBUTION} in format {FORMAT}: {ADVICE}')
-        if scope not in SCOPES:
-            raise UserError(f'scope={printable(repr(scope), 80)} is none of {", ".join(SCOPES)}')
         if 'type' not in content['model']:
             raise UserError('model has no type')
         if shape is not None and not (len(shape) in (3, 4) and all(type(side) is int and side > 0 for side in shape)):

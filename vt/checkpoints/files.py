@@ -58,24 +58,16 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
     since its mark is not locked any more.
     """
     _remove_unfinished(parent, os.getpid())
-    unfinished, mark = _make_locked(parent)
-    with unfinished as name, mark:
-        yield Path(name)
-
-
-def _make_locked(parent: Path) -> tuple[tempfile.TemporaryDirectory, TextIOWrapper]:
-    """Create a folder with a locked mark; again if another process removes it before the mark is locked."""
-    while True:
-        folder = tempfile.TemporaryDirectory(PART, START, parent, ignore_cleanup_errors=True)
-        with contextlib.suppress(FileNotFoundError):
-            mark = open_plain(Path(folder.name, MARK), 'w')
-            with contextlib.suppress(OSError):  # a file system without locks
-                if fcntl:
+    folder = Path(tempfile.mkdtemp(prefix=START, dir=parent))
+    try:
+        with open_plain(folder / MARK, 'w') as mark:
+            if fcntl:
+                with contextlib.suppress(OSError):  # a file system without locks
                     fcntl.flock(mark, fcntl.LOCK_EX)
-            if os.path.exists(mark.name):
-                return folder, mark
-            mark.close()
-        folder.cleanup()
+                folder = folder.rename(f'{folder}{PART}')  # others remove folders of this name
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @functools.cache  # once in a process, since a folder may hold many files
@@ -84,7 +76,7 @@ def _remove_unfinished(parent: Path, process: int) -> None:
         return
     for folder in parent.glob(f'{START}*{PART}'):
         with contextlib.suppress(OSError):
-            folder.rmdir()  # empty: a process was killed before it made its mark
+            folder.rmdir()  # empty: a process was killed here
         with contextlib.suppress(OSError), open_plain(folder / MARK, 'r+') as mark:
             fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for path in {*folder.iterdir()} - {folder / MARK}:  # the mark last, for the next process after a kill here

@@ -69,13 +69,11 @@ def read_timm(name: str) -> dict[str, torch.Tensor]:
 
 
 def torchvision_weights(name: str) -> Any:
-    """Return torchvision's entry for weights such as ``'ResNet50_Weights.IMAGENET1K_V2'``; UserError without one."""
+    """Return torchvision's entry for weights such as ``'ResNet50_Weights.IMAGENET1K_V2'``; FileError without one."""
     import torchvision
 
-    try:
+    with fetching(f'torchvision://{name}'):
         return torchvision.models.get_weight(name)
-    except (ValueError, KeyError, AttributeError) as error:
-        raise UserError(f'torchvision has no weights {printable(name, 80)}: correct the name') from error
 
 
 @contextmanager
@@ -85,7 +83,7 @@ def fetching(address: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise UserError(f"{address} needs a package: pip install 'visual-transformers[timm]'") from error
-    except (OSError, ValueError, RuntimeError) as error:  # of timm and the hub: no connection, unknown name
+    except (OSError, ValueError, RuntimeError, KeyError) as error:  # of a library: no connection, unknown name
         reason = printable(' '.join(str(error).split()), 160)
         advice = 'correct the name, connect to the internet once, or give the path of a local file'
         raise FileError(f'{address} was not downloaded ({reason}): {advice}') from error

@@ -14,11 +14,9 @@ from vt.untrusted_text import printable
 COMPUTED = re.compile(
     r'(num_batches_tracked|relative_position_index|relative_coords_table|attn_mask|relative_id|point_coord)$'
 )
-# Positions, tokens and normalisations before the first block, which are no classifier and must not be ignored.
-AT_INPUT = re.compile(
-    r'(^|\.)(absolute_pos|pos_(embed|encoding|block)|position_embedding|rel(ative)?_pos'
-    r'|(reg(ister)?_tokens?|storage_tokens|norm_pre|ln_pre)(\.|$))'
-)
+POSITIONS = re.compile(r'(^|\.)(absolute_pos|pos_(embed|encoding|block)|position_embedding|rel(ative)?_pos)')
+# Tokens and normalisations before the first block, which as positions are no classifier and must not be ignored.
+AT_INPUT = re.compile(r'(^|\.)(reg(ister)?_tokens?|storage_tokens|norm_pre|ln_pre)(\.|$)')
 STAGE = re.compile(r'stages\.(\d+)\.(downsample\.)?')
 TOLERANCE = 1e-5  # of fixed positions, whose formulas round differently
 STATISTICS = ('running_mean', 'running_var')
@@ -97,7 +95,7 @@ class Rules:
         stage = STAGE.match(key)
         if stage and int(stage[1]) >= self.last_stage + (not stage[2]):
             return True  # a later stage, or the downsampling before it
-        return key.split('.')[0] not in self.parts and not AT_INPUT.search(key)
+        return key.split('.')[0] not in self.parts and not (POSITIONS.search(key) or AT_INPUT.search(key))
 
 
 def split_computed(model: nn.Module, state: dict[str, Tensor], names: Iterable[str]) -> tuple[list[str], list[str]]:

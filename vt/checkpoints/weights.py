@@ -6,7 +6,6 @@ missing or ignored. All loading uses this module: ``init_cfg=dict(type='Pretrain
 ``--resume``, tests, predictions, exports and teachers.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,11 +26,10 @@ from .channels import adapt_stem
 from .formats.recognise import OWN, State, to_own_names
 from .grids import FileGrids, Size, size_text
 from .reading import Checkpoint, read
-from .rules import Rules, split_computed
+from .rules import POSITIONS, Rules, split_computed
 
 Change = tuple[Size, Size]  # size in a file and in the model
 LOADED: WeakSet[nn.Module] = WeakSet()  # parts that have loaded their ``init_cfg`` by this module
-POSITIONS = re.compile(r'(^|[._])pos')  # names of positions, which parts of libraries resize
 # Advice for a file that does not fit.
 WHOLE = 'give the config that it was trained with'
 PART = (
