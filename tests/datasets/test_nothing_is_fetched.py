@@ -62,7 +62,7 @@ def surroundings(server, tmp_path, monkeypatch):
     monkeypatch.setattr(datasets.config, 'HF_DATASETS_CACHE', tmp_path / 'cache')
     monkeypatch.setenv('HF_DATASETS_CACHE', str(tmp_path / 'cache'))
     monkeypatch.setenv('HF_HOME', str(tmp_path / 'hub'))
-    monkeypatch.setenv('NO_ALBUMENTATIONS_UPDATE', '1')  # albumentations asks for its newest version when it is imported
+    monkeypatch.setenv('NO_ALBUMENTATIONS_UPDATE', '1')  # or it asks for its newest version when it is imported
     for name in ('http_proxy', 'https_proxy', 'HTTP_PROXY', 'HTTPS_PROXY', 'HF_ENDPOINT', 'AWS_ENDPOINT_URL'):
         monkeypatch.setenv(name, server.address)
     for name in ('no_proxy', 'NO_PROXY'):
