@@ -49,7 +49,7 @@ COMMANDS = [
     (f'{PREDICT} empty', 'empty contains no file that ends in .bmp'),
     (f"{PREDICT} 'data/*.gif'", 'data/*.gif contains no file that ends in .bmp'),
     (f'{PREDICT} data --out r.txt', '--out r.txt: results are written as .json or .csv'),
-    (f'{PREDICT} data --out none/r.csv', 'there is no folder none to write r.csv to'),
+    (f'{PREDICT} data --out none/r.csv', 'there is no none/r.csv.part: put it there'),
     (f'{PREDICT} data --out taken.csv', 'taken.csv.part'),
     (f'{PREDICT} data --out-dir data', 'would be overwritten: give another folder than --out-dir data'),
     (f'{PREDICT} data --masks masks', '--masks needs a segmentor'),

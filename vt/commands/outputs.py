@@ -9,7 +9,7 @@ import torch
 
 from vt.checkpoints.files import write_atomically
 from vt.engine.run_record import as_plain, describe_origin
-from vt.errors import MissingFileError, UserError
+from vt.errors import UserError
 
 
 def check_output(out: str | Path | None, *inputs: str | Path | None) -> None:
@@ -20,14 +20,11 @@ def check_output(out: str | Path | None, *inputs: str | Path | None) -> None:
         *inputs: paths of files that are read.
 
     Raises:
-        MissingFileError: the folder does not exist.
         UserError: the path is one of the inputs, or a folder.
     """
     if out is None:
         return
     out = Path(out)
-    if not out.parent.is_dir():
-        raise MissingFileError(f'there is no folder {out.parent} to write {out.name} to: create it')
     if out.is_dir():
         raise UserError(f'{out} is a folder: give the name of a file to write')
     if out.exists() and any(path and os.path.exists(path) and out.samefile(path) for path in inputs):

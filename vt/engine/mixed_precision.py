@@ -40,8 +40,7 @@ def enter_amp(cfg: Config, amp: bool) -> None:
         amp: whether ``--amp`` is set.
     """
     wrapper = cfg.get('optim_wrapper') or {}
-    named = wrapper.get('dtype')
-    if not (amp or (named is not None and trains_with_amp(wrapper))):
+    if not (amp or (wrapper.get('dtype') is not None and 'Amp' in str(wrapper.get('type')))):
         return
     dtype = choose_dtype(cfg)
     if wrapper and dtype == 'bfloat16':
@@ -55,18 +54,13 @@ def enter_amp(cfg: Config, amp: bool) -> None:
         torch.set_autocast_dtype('cuda', getattr(torch, dtype))
 
 
-def trains_with_amp(wrapper: dict) -> bool:
-    """Return whether the config of an optimizer wrapper uses mixed precision."""
-    return 'Amp' in str(wrapper.get('type'))
-
-
 def training_dtype(wrapper: dict) -> str | None:
     """Return the dtype of mixed precision in the config of an optimizer wrapper; None for float32.
 
     Raises:
         UserError: the config sets options of mixed precision, but its wrapper does not use it.
     """
-    if trains_with_amp(wrapper):
+    if 'Amp' in str(wrapper.get('type')):
         usual = 'bfloat16' if 'vt.' in str(wrapper['type']) else evaluation_dtype()
         return str(wrapper.get('dtype') or usual).removeprefix('torch.')
     for key in ('dtype', 'loss_scale'):

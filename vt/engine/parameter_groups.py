@@ -19,16 +19,13 @@ def complete_optimizer(cfg: dict, model: nn.Module) -> dict:
     if not (cfg.get('paramwise_cfg') and isinstance(optimizer, dict)):
         return cfg
     if str(cfg.get('constructor')).endswith('LearningRateDecayOptimWrapperConstructor'):
-        _count_layers(unwrap(model))
+        model = unwrap(model)
+        try:
+            model.get_layer_depth('backbone.')
+        except (AttributeError, NotImplementedError):
+            model.get_layer_depth = depths_in_model(model.backbone)
     kind = optimizer.get('type')
     known: Any = inspect.signature(OPTIMIZERS.get(kind) if isinstance(kind, str) else kind).parameters
     defaults = {name: known[name].default for name in ('lr', 'weight_decay') if name in known}
     defaults = {name: value for name, value in defaults.items() if isinstance(value, (int, float))}
     return cfg | dict(optimizer=defaults | optimizer)
-
-
-def _count_layers(model: nn.Module) -> None:
-    try:
-        model.get_layer_depth('backbone.')
-    except (AttributeError, NotImplementedError):
-        model.get_layer_depth = depths_in_model(model.backbone)
