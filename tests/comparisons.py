@@ -51,3 +51,11 @@ def random_map_and_tokens(n: int, c: int, h: int, w: int, num_tokens: int, c_t: 
     """A map ``(N, C, H, W)`` and tokens ``(N, L, C_T)`` in float64, the same for the same sizes."""
     torch.manual_seed(n + c + h + w + num_tokens + c_t)
     return torch.randn(n, c, h, w, dtype=torch.float64), torch.randn(n, num_tokens, c_t, dtype=torch.float64)
+
+
+def assert_is_not_saturated(records: dict) -> None:
+    """Whether no recorded attention of VT's parts is saturated."""
+    for name, record in records.items():
+        part = name.rpartition('.')[2] if not name.rpartition('.')[2].isdigit() else name.split('.')[-2]
+        axes = dict(projector=2, projectors=2, relation=-1).get(part, (-2, -1))
+        assert record.attention.amax(dim=axes).mean() < 0.5, name

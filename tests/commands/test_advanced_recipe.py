@@ -5,7 +5,7 @@ import torch
 from forked_tools import run_forked as run
 from mmengine.config import Config
 from mmengine.optim import OptimWrapper
-from mmengine.registry import PARAM_SCHEDULERS, init_default_scope
+from mmengine.registry import PARAM_SCHEDULERS
 from mmpretrain.registry import MODELS
 from tool_runner import ROOT, SMALL_CLASSIFIER
 
@@ -27,7 +27,6 @@ def options(tmp_path_factory):
     cfg.model.teacher.backbone.update(base_channels=8, stem_channels=8)
     cfg.model.teacher.head.in_channels = 64
     path = tmp_path_factory.mktemp('a teacher') / 'teacher.pth'
-    init_default_scope('mmpretrain')
     torch.save(dict(state_dict=MODELS.build(cfg.model.teacher).state_dict()), path)
     return [*FEW, f'model.teacher_checkpoint={path}']
 

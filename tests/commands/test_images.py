@@ -156,13 +156,6 @@ def test_maps_and_overlays_have_names_of_their_own_and_overwrite_no_input(folder
     assert cv2.imread(str(tmp_path / 'data/masks/a/0.png')).max() == 0
 
 
-def test_mmpretrains_own_hook_draws_where_a_config_names_it(digits, tmp_path):
-    options = ['default_hooks.visualization.type=VisualizationHook', 'test_dataloader.dataset.indices=2']
-    result = run_forked('test.py', *digits, '--show-dir', 'images', cwd=tmp_path, options=options)
-    assert result.returncode == 0, result.stderr
-    assert len(list((tmp_path / 'images').iterdir())) == 2
-
-
 @pytest.mark.parametrize(
     ('path', 'prefix', 'place'),
     [

@@ -12,7 +12,6 @@ import pytest
 import timm
 import torch
 from mmengine.model import ExponentialMovingAverage
-from mmengine.registry import init_default_scope
 from mmpretrain.models import LinearClsHead
 from mmpretrain.registry import MODELS as CLASSIFIERS
 from mmpretrain.structures import DataSample
@@ -41,12 +40,6 @@ STUDENT = dict(
     neck=dict(type='vt.TokenAverage'),
     head=dict(type='LinearClsHead', num_classes=K, in_channels=8),
 )
-
-
-@pytest.fixture(autouse=True)
-def _scope():
-    """Whatever scope other tests of the process have left."""
-    init_default_scope('mmpretrain')
 
 
 def build_trained(config):

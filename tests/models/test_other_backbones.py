@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from mmengine.registry import init_default_scope
 from torch.nn.functional import conv_transpose2d, gelu, layer_norm, max_pool2d
 
 from vt.errors import UserError
@@ -15,11 +14,6 @@ DINO = {
     'dinov2': dict(model_type='dinov2', patch_size=14, image_size=56, **SMALL),
     'dinov3': dict(model_type='dinov3_vit', patch_size=16, intermediate_size=64, num_register_tokens=4, **SMALL),
 }
-
-
-@pytest.fixture(autouse=True)
-def scope():
-    init_default_scope('mmpretrain')
 
 
 def build(**options):

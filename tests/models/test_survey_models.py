@@ -8,7 +8,7 @@ import torch
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.optim import build_optim_wrapper
-from mmengine.registry import DefaultScope, init_default_scope
+from mmengine.registry import DefaultScope
 from mmpretrain.registry import MODELS
 from mmseg.registry import MODELS as SEGMENTORS
 from survey_backbones import bicubic
@@ -204,7 +204,6 @@ def test_every_attention_is_recorded(name):
 
 def test_layers_count_from_the_stem_to_the_head():
     """As MMPretrain's layer-wise decay of the learning rate asks for them."""
-    init_default_scope('mmpretrain')
     stages = [stage(), stage(embed=dict(type='vt.PatchMerging'), channels=32, norm=True)]
     model = MODELS.build(
         dict(

@@ -8,7 +8,6 @@ import pickle
 
 import pytest
 import torch
-from mmengine.registry import init_default_scope
 from mmpretrain.registry import MODELS
 from mmpretrain.structures import DataSample
 from torch.nn.functional import interpolate
@@ -38,11 +37,6 @@ STUDENT = dict(
     backbone=dict(type='vt.TokenBackbone', image_size=(32, 48), out_type='tokens', stages=[STAGE]),
     head=HEAD,
 )
-
-
-@pytest.fixture(autouse=True)
-def _scope():
-    init_default_scope('mmpretrain')
 
 
 @pytest.fixture

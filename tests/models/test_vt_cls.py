@@ -7,7 +7,7 @@ import pytest
 import torch
 from comparisons import assert_same
 from mmengine.config import Config
-from mmengine.registry import MODELS, init_default_scope
+from mmengine.registry import MODELS
 from published_equations import filter_tokenizer, pixels
 
 from vt.engine.counting import count_complexity
@@ -27,7 +27,6 @@ def make(num_tokens=3, **options):
 
 
 def build(name='vt-cls_digits'):
-    init_default_scope('mmpretrain')
     torch.manual_seed(0)
     model = MODELS.build(Config.fromfile(CONFIGS / f'{name}.py').model)
     model.init_weights()

@@ -9,7 +9,7 @@ from comparisons import SHAPES, assert_is_its_equation, random_map_and_tokens, r
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mmengine.config import Config
-from mmengine.registry import MODELS, init_default_scope
+from mmengine.registry import MODELS
 from published_equations import pixels
 
 import vt
@@ -165,7 +165,6 @@ def test_stochastic_depth_acts_in_training_only():
 
 @pytest.mark.parametrize('depth', [18, 34, 50, 101])
 def test_the_classifiers_are_the_first_versions_by_config_alone(depth):
-    init_default_scope('mmpretrain')
     torch.manual_seed(0)
     cfg = Config.fromfile(CONFIGS / f'vt-early-resnet{depth}_8xb32-90e_in1k.py')
     backbone = MODELS.build(cfg.model.backbone)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from mmengine.registry import init_default_scope
 from mmpretrain.models import ImageClassifier, VideoDataPreprocessor
 from mmpretrain.structures import DataSample
 from video.tiny_video_network import TinyVideoNetwork
@@ -36,7 +35,6 @@ def test_normalised_as_mmpretrains_video_preprocessor(views):
 @pytest.mark.parametrize('augment', [dict(type='Mixup', alpha=1.0), dict(type='CutMix', alpha=1.0)])
 def test_mixing_is_that_of_images_alike_in_all_frames(augment):
     """Of a clip whose frames are all one image, each frame is what the image becomes."""
-    init_default_scope('mmpretrain')
     images = batch(6, 3, 1, 16, 12)
     clips = dict(batch(6, 3, 1, 16, 12), inputs=[image.repeat(1, 5, 1, 1) for image in images['inputs']])
     augments = dict(augments=augment)
@@ -61,7 +59,6 @@ def test_clips_of_two_sizes_are_refused():
 
 
 def test_probabilities_are_averaged_over_views():
-    init_default_scope('mmpretrain')
     options = dict(
         backbone=TinyVideoNetwork(),
         head=dict(type='LinearClsHead', num_classes=3, in_channels=8),
