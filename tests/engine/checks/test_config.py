@@ -5,8 +5,10 @@ from pathlib import Path
 import mmpretrain
 import mmseg
 import pytest
+from mmengine import registry as root
 from mmengine.config import Config
 from mmengine.hooks import CheckpointHook, LoggerHook
+from mmengine.registry import Registry
 from tool_runner import ROOT
 
 from vt._libraries import import_library
@@ -134,6 +136,19 @@ def test_a_mistake_is_named_by_its_path(config, changes, message):
     cfg = read_config(config, changes)
     with pytest.raises(UserError, match=message):
         check_config(cfg, changes)
+
+
+def test_types_of_a_users_own_scope_are_found_and_names_are_no_modules(tmp_path, monkeypatch):
+    hooks = Registry('hook', parent=root.HOOKS, scope='mine')
+    hooks.register_module('Quiet', module=LoggerHook)
+    try:
+        check_config(read_config(DIGITS, {'custom_hooks': [dict(type='mine.Quiet')]}))
+    finally:
+        root.HOOKS.children.pop('mine')
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / 'Trap.py').write_text('raise AssertionError')
+    with pytest.raises(UserError, match="there is no type 'Trap'"):
+        check_config(read_config(DIGITS, {'custom_hooks': [dict(type='Trap')]}))
 
 
 def test_a_class_stands_for_its_name():

@@ -198,10 +198,14 @@ def find_types(name: str, scope: str, path: str) -> list[Any]:
         words = "is not a package with registries, such as 'mmpretrain' or 'mmseg': correct default_scope"
         raise UserError(f'{path}: {_shortened(scope)} {words}')
     prefix, key = Registry.split_scope_key(name)
-    found = _look_up(key, prefix or scope) if prefix is None or _has_registries(prefix) else []
+    if prefix is None or _has_registries(prefix):
+        places = registries(prefix or scope)
+    else:  # a scope that the user has registered
+        places = [registry.children[prefix] for registry in registries('mmengine') if prefix in registry.children]
+    found = _look_up(key, places)
     if not found and prefix == 'vt':
         import_every_part('mmseg')
-        found = _look_up(key, prefix)
+        found = _look_up(key, places)
     if not found and prefix:
         with importing():
             found = [each for each in [get_object_from_string(name)] if each is not None]
@@ -217,10 +221,10 @@ def find_types(name: str, scope: str, path: str) -> list[Any]:
     return found
 
 
-def _look_up(key: str, scope: str) -> list[Any]:
-    """Return what the registries of a scope and of mmengine contain under a name. ``Registry.get`` would import it."""
+def _look_up(key: str, places: list[Registry]) -> list[Any]:
+    """Return what registries and their parents contain under a name. ``Registry.get`` would import it."""
     found: dict[Any, None] = {}
-    for registry in registries(scope):
+    for registry in places:
         with importing():
             registry.import_from_location()
         inherited = {} if registry.parent is None else registry.parent.module_dict

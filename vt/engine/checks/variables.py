@@ -85,13 +85,9 @@ def check_variables(
 
 
 def own_words(path: str | Path, words: Iterable[str]) -> set[str]:
-    """Return the words that are not only in files that a config inherits: those in its own text or in none of them.
-
-    If the config inherits one of another package, only words in its own text are returned.
-    """
+    """Return the words that are not only in files that a config inherits: those in its own text or in none of them."""
     first, *others = [file.path.read_text(encoding='utf-8') for file in _chain(Path(path), set())] or ['']
-    is_foreign = '::' in first
-    return {word for word in words if word in first or not (is_foreign or any(word in text for text in others))}
+    return {word for word in words if word in first or not any(word in text for text in others)}
 
 
 def _readers(name: str, files: list[ConfigFile]) -> list[str]:
