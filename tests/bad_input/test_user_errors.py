@@ -43,7 +43,7 @@ BANDS = IMAGES + "pipeline[0] = dict(type='vt.LoadBands')\n"
 FIRST = 'while training on the first batch, of'
 # Of a config's text, what the line says.
 CONFIGS = [
-    ('a = 1\nb = (\n', "line 2: SyntaxError: '(' was never closed"),
+    ('a = 1\nb = (\n', "SyntaxError: '(' was never closed (<unknown>, line 2)"),
     (f'{DIGITS}c = somewhere\n', "line 7: NameError: name 'somewhere' is not defined"),
     (f"{DIGITS}c = train_cfg['epochs']\n", "line 7: KeyError: 'epochs'"),
     (f'{DIGITS}c = _base_.lr\n', "line 7: AttributeError: 'ConfigDict' object has"),

@@ -74,8 +74,6 @@ def _run_file(path: str) -> Config:
 
 def _place(error: Exception) -> str:
     """Return file and line of the config, or of an inherited one, in which an error was raised."""
-    if isinstance(error, SyntaxError):
-        return f'line {error.lineno}: ' if error.lineno else ''
     modules = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.name == '<module>']
     return f'{os.path.relpath(modules[-1].filename)}, line {modules[-1].lineno}: ' if modules else ''
 
@@ -106,7 +104,7 @@ def apply_options(cfg: Config, options: dict[str, Any]) -> None:
         name, *path = key.split('.')
         try:
             cfg[name] = _with_value(cfg.get(name), path, value)
-        except (IndexError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError) as error:
             words = 'a list takes an index of it, or the next one to append a part by its type'
             raise UserError(f'--cfg-options {key}={value}: the config has no such key ({error}); {words}') from error
     if any(key.split('.')[0] == 'custom_imports' for key in options):
