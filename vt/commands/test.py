@@ -56,7 +56,7 @@ def test(args: argparse.Namespace) -> None:
     if collector and is_main_process():
         Path(args.report).mkdir(parents=True, exist_ok=True)  # errors appear before the test
     if not maps and not has_labels(dataset):
-        if not (out or args.show_dir):
+        if metrics_out or not (out or args.show_dir):
             raise UserError('the test images have no labels: ask for predictions, --out FILE.pkl or --show-dir FOLDER')
         runner.test_evaluator.metrics.clear()
     if out:
