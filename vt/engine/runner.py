@@ -217,11 +217,6 @@ class VTRunner(Runner):
         with weights_only(), self._preparing('training'):
             return super().train()
 
-    def val(self) -> dict:
-        self._write_config(self.log_dir)
-        with weights_only(), self._preparing('validation'):
-            return super().val()
-
     def test(self) -> dict:
         if self.sharding and self.distributed and not isinstance(self.model, FSDPModule):
             self.model = super().wrap_model(self.cfg.get('model_wrapper_cfg'), self.model)

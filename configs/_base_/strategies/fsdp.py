@@ -4,6 +4,6 @@
 # Weights are not in channels_last.
 fsdp = dict(
     # Classes of modules whose weights are gathered together for a forward or backward pass.
-    units=['Block', 'VTModule', 'Bottleneck', 'BasicBlock'],
+    units=['Block', 'TransformerEncoderLayer', 'VTModule', 'Bottleneck', 'BasicBlock'],
     shard_over=None,  # processes that share one copy of the weights, such as the 8 of a machine; None for all
 )

@@ -36,7 +36,7 @@ class ShardSettings:
             gathered within such a group; groups exchange only gradients. None for all processes.
     """
 
-    units: tuple[str, ...] = ('Block', 'VTModule', 'Bottleneck', 'BasicBlock')
+    units: tuple[str, ...] = ('Block', 'TransformerEncoderLayer', 'VTModule', 'Bottleneck', 'BasicBlock')
     shard_over: int | None = None
 
     def make_mesh(self) -> DeviceMesh:
