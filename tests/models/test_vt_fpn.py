@@ -100,7 +100,7 @@ def test_takes_fpns_arguments_and_gives_fpns_shapes(options):
 
 @pytest.mark.parametrize('memory_format', MEMORY_FORMATS)
 @pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
-def test_half_precision_is_near_float64(memory_format, dtype):
+def test_half_precision_is_near_float64_in_the_same_memory_format(memory_format, dtype):
     torch.manual_seed(0)
     neck = VTFPN([32, 64], 32, token_channels=64, projector=dict(value_gain=4.0))
     neck.init_weights()
@@ -112,14 +112,7 @@ def test_half_precision_is_near_float64(memory_format, dtype):
     for own, other, lateral in zip(outs, exact, laterals):
         assert (other - lateral).abs().max() > 4 * tolerance  # what the tokens say can be seen at this precision
         torch.testing.assert_close(own.double(), other, rtol=tolerance, atol=tolerance)
-
-
-@pytest.mark.parametrize('memory_format', MEMORY_FORMATS)
-def test_outputs_keep_the_memory_format(memory_format):
-    maps = [torch.randn(2, 4, 8, 6), torch.randn(2, 8, 4, 3)]
-    neck = VTFPN([4, 8], 8, token_channels=16).to(memory_format=memory_format)
-    for out in neck([x.contiguous(memory_format=memory_format) for x in maps]):
-        assert out.is_contiguous(memory_format=memory_format)
+        assert own.is_contiguous(memory_format=memory_format)
 
 
 def test_a_training_step_needs_less_memory_than_fpns(tmp_path):
@@ -134,13 +127,8 @@ def test_a_training_step_needs_less_memory_than_fpns(tmp_path):
 def _peak_of_a_step(neck, maps, folder):
     """Bytes that a step of the neck allocates beside its weights and inputs, gradients to both included."""
     gradients = [torch.randn_like(out) for out in neck(maps)]
-    return _peak_memory(lambda: torch.autograd.grad(neck(maps), [*maps, *neck.parameters()], gradients), folder)
-
-
-def _peak_memory(function, folder):
-    """Bytes that a function allocates and holds at once."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        function()
+        torch.autograd.grad(neck(maps), [*maps, *neck.parameters()], gradients)
     profiler.export_chrome_trace(str(folder / 'trace.json'))
     events = json.loads((folder / 'trace.json').read_text())['traceEvents']
     changes = sorted((event['ts'], event['args']['Bytes']) for event in events if event['name'] == '[memory]')
