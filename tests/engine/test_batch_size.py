@@ -2,13 +2,14 @@
 
 import re
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 import torch
 from forked_tools import run_forked
 from tool_runner import ROOT, assert_one_line
 
-from vt.engine.batch_size import BatchSizeHook
+from vt.engine import batch_size
 from vt.errors import UserError
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18-half_digits.py'
@@ -18,13 +19,26 @@ CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18-half_digits.py'
     ('first', 'images', 'limit', 'found'), [(32, 1000, 300, 256), (32, 100, 300, 100), (1, 9, 1, 1), (32, 100, 31, 0)]
 )
 def test_the_largest_of_doubled_sizes_that_fits_is_found(first, images, limit, found, monkeypatch):
+    for name in ('empty_cache', 'reset_peak_memory_stats', 'synchronize'):
+        monkeypatch.setattr(torch.cuda, name, lambda: None)
     monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)
-    hook, runner = BatchSizeHook(), SimpleNamespace(train_loop=SimpleNamespace(stop_training=False))
+    monkeypatch.setattr(torch.cuda, 'max_memory_allocated', lambda: 2**30)
+    monkeypatch.setattr(batch_size, 'rehearsed_batches', lambda loader, size: iter([('a batch', size)]))
+    runner, hook = MagicMock(), batch_size.BatchSizeHook()
     runner.train_dataloader = SimpleNamespace(batch_size=first, dataset=range(images))
-    monkeypatch.setattr(hook, '_fits', lambda runner, size: size <= limit)
+    runner.cfg.optim_wrapper = dict(accumulative_counts=3)
+
+    def train_step(size, wrapper):
+        if size > limit:
+            raise torch.OutOfMemoryError
+
+    runner.model.train_step.side_effect = train_step
     if found:
         hook.before_train(runner)
         assert (hook.largest, runner.train_loop.stop_training) == (found, True)
+        assert [row['batch'] for row in hook.trials if row['memory (GiB)'] == '1.0'][-1] == str(found)
+        assert (hook.trials[-1]['images/s'] == 'out of memory') == (found < images)
+        assert runner.model.train_step.call_count >= 3
     else:
         with pytest.raises(UserError, match='batches of 32 images do not fit'):
             hook.before_train(runner)
