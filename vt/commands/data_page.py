@@ -1,6 +1,6 @@
 """The page of ``tools/check_dataset.py --out FOLDER``: description and samples of the data in one file."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -54,7 +54,7 @@ def _groups(source: Source, bgr: bool) -> Iterator[tuple[str, list[Thumbnail]]]:
     """Yield the title and some samples of each shown class; one group for data without labels."""
     samples, present = source.samples, source.labels.present[:CLASSES]
     for label in present:
-        of_class = [index for index, sample in enumerate(samples) if label in _labels(sample)]
+        of_class = (index for index, sample in enumerate(samples) if label in _labels(sample))
         yield f'{source.split}: {printable(source.labels.name(label), MAX_NAME)}', _thumbnails(source, of_class, bgr)
     if not present:
         yield f'{source.split}: without labels', _thumbnails(source, range(len(samples)), bgr)
@@ -64,7 +64,7 @@ def _labels(sample: Sample) -> list[int]:
     return sample.labels if sample.counts is None else sample.counts.nonzero()[0].tolist()
 
 
-def _thumbnails(source: Source, indices: Sequence[int], bgr: bool) -> list[Thumbnail]:
+def _thumbnails(source: Source, indices: Iterable[int], bgr: bool) -> list[Thumbnail]:
     whole = (index for index in indices if not source.samples[index].problems)
     return [
         (printable(Path(source.samples[index].path).name or f'sample {index}', MAX_NAME), _draw(source, index, bgr))
