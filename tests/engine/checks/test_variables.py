@@ -27,6 +27,7 @@ def check(folder, child, options=(), between=None):
     [
         '',
         "train_pipeline = [dict(type='Pack')]\ntrain_dataloader = dict(dataset=dict(pipeline=train_pipeline))",
+        "train_pipeline = [dict(type='Pack')]\ntrain_dataloader = dict(dataset=dict(_delete_=True, type='Other'))",
         'crop = 32',  # as in the base
         'other = 5',
         'train_dataloader = dict(batch_size=4)',
@@ -38,14 +39,17 @@ def test_what_has_an_effect_passes(tmp_path, child):
     check(tmp_path, child)
 
 
+def test_a_variable_whose_reader_a_child_replaces_passes(tmp_path):
+    replaced = 'train_dataloader = dict(dataset=dict(_delete_=True, type="Other"))'
+    check(tmp_path, replaced, between="train_pipeline = [dict(type='Pack')]")
+    with pytest.raises(UserError, match=r'between\.py: setting train_pipeline has no effect'):
+        check(tmp_path, replaced.replace('_delete_=True, ', ''), between="train_pipeline = [dict(type='Pack')]")
+
+
 @pytest.mark.parametrize(
     ('child', 'readers'),
     [
         ("train_pipeline = [dict(type='Pack')]", 'train_dataloader'),
-        (
-            "train_pipeline = [dict(type='Pack')]\ntrain_dataloader = dict(dataset=dict(_delete_=True, type='Other'))",
-            'train_dataloader',
-        ),
         ('train_pipeline = [*_base_.train_pipeline]', 'train_dataloader'),
         ('crop = 64', 'train_pipeline'),
     ],

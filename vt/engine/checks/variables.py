@@ -72,7 +72,9 @@ def check_variables(
             is_used = any(each.used.get(name, set()) - {name} for each in own)
             if is_used or any(base.assigned.get(name) == file.assigned[name] for base in bases):
                 continue
-            if readers := ', '.join(_readers(name, bases)[:3]):
+            # A file that replaces the value of a reader does not merge it with that of the base.
+            replaced = {reader for each in own for reader, text in each.assigned.items() if '_delete_' in text}
+            if readers := ', '.join([reader for reader in _readers(name, bases) if reader not in replaced][:3]):
                 text = f'{file.path}: setting {name} has no effect, because {readers} of a base already used it'
                 raise UserError(f'{text}: set {readers}, too')
             is_unknown = index == 0 and not any(name in base.assigned for base in bases)
