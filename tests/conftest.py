@@ -29,7 +29,6 @@ LONG = (  # modules, the longest first
     'test_equals_one_process.py',
     'test_import.py',
     'test_command_lines.py',
-    'test_report_survey.py',
     'test_bad_images.py',
     'test_user_errors.py',
 )

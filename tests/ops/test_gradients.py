@@ -59,19 +59,6 @@ def test_gradients_and_theirs_are_the_slopes(path):
 
 
 @pytest.mark.parametrize('path', PATHS)
-def test_filters_that_come_from_the_pixels(path):
-    """The operation's own gradient of the pixels leaves out the way through the filters, which autograd adds."""
-    pixels, queries, *_ = operands(SHAPES[0])
-
-    def twice(tokenizer):
-        return lambda x, q: tokenizer(x, tokenizer(x, q))
-
-    with use_path(path):
-        ours = penalty_gradients(twice(tokenize), pixels, queries)
-    torch.testing.assert_close(ours, penalty_gradients(twice(published_tokenize(1, 1.0)), pixels, queries))
-
-
-@pytest.mark.parametrize('path', PATHS)
 def test_only_what_asks_for_a_gradient_gets_one(path):
     pixels, queries, *_ = operands(SHAPES[0])
     for leaf, other in ((pixels, queries), (queries, pixels)):
