@@ -98,8 +98,8 @@ class AttentionTokenizer(Tokenizer):
         **kwargs,
     ) -> None:
         super().__init__(in_channels, token_channels, **kwargs)
-        self.num_heads = num_heads
-        self.scale = (in_channels / num_heads) ** -0.5 if scale_logits else 1.0
+        scale = (in_channels / num_heads) ** -0.5
+        self.num_heads, self.scale = num_heads, scale if scale_logits else 1.0
         widths = dict(token_channels=token_channels, num_heads=num_heads)
         self.position_encoder = MODELS.build(position_encoder, default_args=widths) if position_encoder else None
 
