@@ -25,7 +25,7 @@ from vt.models import (
     VTResNetAnywhere,
     VTResNetCIFAR,
 )
-from vt.models.backbones.vt_stage import VTStage
+from vt.models.backbones.vt_stage import HasVTStages
 
 SLOW = pytest.mark.slow
 EARLY = Config.fromfile(ROOT / 'configs/_base_/models/vt-early.py')
@@ -38,7 +38,7 @@ class Modules(nn.Module):
 
     def __init__(self, **options):
         super().__init__()
-        self.stage = VTStage(16, [0.0, 0.0], **SMALL, out_type='featmap', **options)
+        self.stage = HasVTStages(**SMALL, **options).build_stage(16, [0.0, 0.0], 'featmap')
 
     def forward(self, x):
         first, second = self.stage
