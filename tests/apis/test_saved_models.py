@@ -122,7 +122,7 @@ BAD = {
         "model.neck.type='os.system' is none of the types of saved models",
     ),
     'no name': (('model.neck.type', ['vt.TokenAverage']), 'is none of the types of saved models'),
-    'another scope': (('scope', 'os'), "model._scope_='os' is none of mmpretrain, mmseg"),
+    'another scope': (('scope', 'os'), "scope='os' is none of mmpretrain, mmseg"),
     'unknown option': (('model.backbone.depht', 18), "VTResNet has no argument 'depht'"),
     'weights to begin from': (
         ('model.init_cfg', dict(type='Pretrained')),

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from apis.fuzzing_folders import Watch
 from apis.small_models import SMALL, make
 from forked_tools import run_forked
 from mmpretrain.models import GlobalAveragePooling
@@ -123,6 +124,22 @@ def test_attacks_are_refused_by_all_doors(attack, saved, tmp_path):
         with pytest.raises(UserError, match=r'config\.json'):
             read(folder)
     assert not [*tmp_path.rglob('ran.txt')]
+
+
+def test_a_scope_that_its_parts_replace_is_not_imported(saved, tmp_path):
+    """With an override the config is checked by mmengine's look-ups, which import the package of the scope."""
+    shutil.copytree(saved / 'vt-resnet18-half_digits', tmp_path / 'model')
+    content = json.loads((tmp_path / 'model/config.json').read_text())
+    content['scope'] = 'trap_module'
+    for part in (content['model'], *content['pipeline']):
+        part['_scope_'] = 'mmpretrain'
+    (tmp_path / 'model/config.json').write_text(json.dumps(content))
+    watch = Watch(str(tmp_path))
+    watch.on = 'changed'
+    with pytest.raises(UserError, match="scope='trap_module' is none of mmpretrain, mmseg"):
+        apis.get_model(tmp_path / 'model', head=dict(num_classes=10))
+    watch.on = False
+    assert not [each for each in watch.found if 'trap_module' in each[1]]
 
 
 def test_types_are_no_names_of_modules(saved, tmp_path):

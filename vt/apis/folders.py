@@ -143,6 +143,8 @@ def read_folder(folder: str | PathLike) -> Config:
             raise UserError(f'{printable(unknown[0], 80)} is not in the config of a saved model: {ADVICE}')
         if content['library'] != DISTRIBUTION or content['format'] != FORMAT:
             raise UserError(f'it is not a model of {DISTRIBUTION} in format {FORMAT}: {ADVICE}')
+        if scope not in SCOPES:
+            raise UserError(f'scope={printable(repr(scope), 80)} is none of {", ".join(SCOPES)}')
         if 'type' not in content['model']:
             raise UserError('model has no type')
         if shape is not None and not (len(shape) in (3, 4) and all(type(side) is int and side > 0 for side in shape)):
