@@ -51,9 +51,10 @@ def test_class_folders(tmp_path, names, options, expected):
     assert left_out(CustomDataset, tmp_path, data_prefix='.', **options) == expected
 
 
-@pytest.mark.parametrize(('suffix', 'expected'), [('.png', {SUFFIX: 1, ALONE: 2}), ('.PNG', {SUFFIX: 2, ALONE: 3})])
+@pytest.mark.parametrize(('suffix', 'expected'), [('.png', {SUFFIX: 1, ALONE: 3}), ('.PNG', {SUFFIX: 2, ALONE: 4})])
 def test_images_and_masks_by_their_suffixes(tmp_path, suffix, expected):
     write(tmp_path, 'images/0.png', f'images/1{suffix}', 'images/2.jpg', *(f'masks/{index}.png' for index in range(4)))
+    write(tmp_path, 'masks/0_7.png')
     prefix = dict(img_path='images', seg_map_path='masks')
     options = dict(data_prefix=prefix, img_suffix='.png', metainfo=dict(classes=('a', 'b')))
     assert left_out(BaseSegDataset, tmp_path, **options) == expected

@@ -44,12 +44,19 @@ def test_an_option_has_its_place(key, value, read):
 @pytest.mark.parametrize(
     ('key', 'value', 'words'),
     [
-        ('pipeline__2__scale', 64, 'no such key .list index out of range.; a list takes an index of it, or the next'),
+        (
+            'pipeline__2__scale',
+            64,
+            'no such key .list index out of range.; a part is set by its type; a list takes an index of it',
+        ),
         ('pipeline__3__type', 'A', 'list index out of range'),
         ('mean__3', 1, 'list index out of range'),
         ('pipeline__²', 64, 'invalid literal for int'),
         ('pipeline__scale', 64, 'invalid literal for int'),
         ('log_level', dict(a=1), 'no such key'),
+        ('pipeline__0', 64, 'it is a part or a list of parts'),
+        ('pipeline', 'Resize', 'it is a part or a list of parts.; a part is set by its type'),
+        ('model__head__loss', 'CrossEntropyLoss', 'it is a part or a list of parts'),
         ('log_level__a', 1, "a would be in 'INFO'"),
     ],
 )
@@ -71,7 +78,7 @@ def test_packages_that_options_name_are_imported(tmp_path, monkeypatch):
     (tmp_path / 'parts_of_a_run.py').write_text(part.format('OfARun'))
     apply_options(Config(), {'custom_imports.imports': ['vt', 'parts_of_a_run']})
     assert MODELS.get('vt.OfARun')
-    with pytest.raises(ImportError, match='no_parts_of_a_run'):
+    with pytest.raises(UserError, match='custom_imports=.*no_parts_of_a_run'):
         apply_options(Config(), {'custom_imports.imports': ['vt', 'no_parts_of_a_run']})
     (tmp_path / 'parts_of_a_sweep.py').write_text(part.format('OfASweep'))
     (tmp_path / 'c.py').write_text("default_scope = 'mmpretrain'\nmodel = dict(type='ImageClassifier')\n")

@@ -34,6 +34,8 @@ def find_left_out(dataset: BaseDataset) -> Iterator[Problem]:
         for key in folders:
             if isinstance(path := info.get(key), str):
                 used[key].add(os.path.normpath(path))
+    if absent := getattr(dataset, 'absent', None):  # of a list of Kinetics
+        yield Problem('left out', str(dataset.ann_file), f'has unused lines: {absent}')
     images, suffix = set(), getattr(dataset, 'img_suffix', '')  # names of images, without suffixes
     for key, folder in folders.items():
         left_out: dict[str, list[str]] = {}
@@ -57,9 +59,12 @@ def _why_not(name: str, images: set[str] | None, dataset: BaseDataset) -> str | 
     if suffix in UNREADABLE:
         return f'{suffix.upper()[1:]} is not read here: convert such files to JPEG or PNG'
     if images is not None:
-        # An image may have several masks, as in Cityscapes, whose names start with that of the image.
-        is_of_one = any(name[: mark.start()] in images for mark in re.finditer('[._-]', name))
-        return None if is_of_one else 'a mask without an image'
+        own = getattr(dataset, 'seg_map_suffix', '')
+        starts = {name.removesuffix(own)}
+        if not (own and name.endswith(own)):
+            # An image may have several masks, as in Cityscapes, whose names start with that of the image.
+            starts = {name[: mark.start()] for mark in re.finditer('[._-]', name)}
+        return None if starts & images else 'a mask without an image'
     if dataset.ann_file:
         return None
     if not name.endswith(wanted := getattr(dataset, 'img_suffix', '')):  # MMSegmentation's suffixes are case-sensitive

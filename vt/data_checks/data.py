@@ -170,7 +170,8 @@ def find_contradictions(samples: Sequence[Sample]) -> Iterator[Problem]:
     """Yield a problem for each image or video that is an earlier one, or a copy of it, with other labels."""
     known: dict[str, Sample] = {}
     for sample in samples:
-        first = sample if sample.problems else known.setdefault(sample.digest or sample.path, sample)
+        key = sample.digest or sample.path
+        first = known.setdefault(key, sample) if key and not sample.problems else sample
         if first.labels != sample.labels:
             message = f'has the labels {sample.labels}, but {first.name}, the same file, has {first.labels}'
             yield Problem('contradiction', sample.name, message)

@@ -23,6 +23,8 @@ DEFAULT_HOOKS = dict(
 # Names of mmengine's default hooks; mmengine accepts None only for these.
 OF_MMENGINE = ('runtime_info', 'timer', 'sampler_seed', 'logger', 'param_scheduler', 'checkpoint')
 NAMES = (*OF_MMENGINE, *DEFAULT_HOOKS, 'num_classes', 'visualization')
+# Arguments of mmengine's checkpoint hook by which another run would not find, or overwrite, its checkpoints.
+PLACES = {'out_dir', 'filename_tmpl', 'published_keys', 'backend_args', 'file_client_args'}
 # Classes of mmengine and their replacements.
 REPLACEMENTS = {
     CheckpointHook: 'vt.CheckpointHook',
@@ -53,12 +55,18 @@ def enter_defaults(cfg: Config) -> None:
 
 
 def check_hooks(cfg: Config) -> None:
-    """Check that no default hook has a misspelt name.
+    """Check the names of default hooks, and that checkpoints are where a run looks for them.
 
     Raises:
-        UserError: a name in ``default_hooks`` is similar to a known one.
+        UserError: a name in ``default_hooks`` is similar to a known one, or a hook gives checkpoints other places.
     """
     named = cfg.get('default_hooks') or {}
+    for hook in (*named.values(), *(cfg.get('custom_hooks') or ())):
+        if isinstance(hook, dict) and 'Checkpoint' in str(hook.get('type')) and (elsewhere := PLACES & hook.keys()):
+            raise UserError(
+                f'{hook["type"]}: checkpoints are epoch_N.pth or iter_N.pth in the work directory (--work-dir), and '
+                f'published by tools/publish.py: remove {", ".join(sorted(elsewhere))}'
+            )
     for name in {*named} - {*NAMES}:
         if near := difflib.get_close_matches(name, NAMES, n=1, cutoff=0.8):
             raise UserError(f'default_hooks.{name} would add a hook beside default_hooks.{near[0]}: rename it to that')

@@ -32,7 +32,7 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
         amp: train in mixed precision, see :func:`vt.engine.mixed_precision.choose_dtype`.
 
     Raises:
-        UserError: ``runner_type`` is another class.
+        UserError: ``runner_type`` is another class, or the optimizer is sharded without the key ``fsdp``.
     """
     enter_amp(cfg, amp)
     asks_sync_bn = cfg.get('sync_bn') or 'SyncBN' in str(cfg.model)
@@ -41,6 +41,8 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
     kind = VTRunner if kind is Runner else kind
     if not (isinstance(kind, type) and issubclass(kind, VTRunner)):
         raise UserError(f'runner_type={named} is neither vt.VTRunner nor a subclass of it: leave it out')
+    if 'ZeroRedundancyOptimizer' in str((cfg.get('optim_wrapper') or {}).get('optimizer')):
+        raise UserError('optim_wrapper.optimizer: ZeroRedundancyOptimizer is replaced by the key fsdp')
     enter_defaults(cfg)
     if cfg.get('randomness', {}).get('deterministic'):
         os.environ.setdefault('CUBLAS_WORKSPACE_CONFIG', ':4096:8')  # PyTorch requires it for deterministic cuBLAS

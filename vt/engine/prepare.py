@@ -66,6 +66,8 @@ def _run_file(path: str) -> Config:
     MODULE2PACKAGE.update(mmseg='mmseg', vt='vt')  # finds _base_ = 'vt::...' under any name of the distribution
     try:
         cfg = Config.fromfile(path)
+    except FileNotFoundError as error:
+        raise UserError(f'{_place(error)}{in_one_line(error)}: correct _base_, or the path') from error
     except Exception as error:
         raise UserError(f'{_place(error)}{in_one_line(error)}') from error
     _remove_own_scope(list(cfg.values()))
@@ -97,23 +99,27 @@ def apply_options(cfg: Config, options: dict[str, Any]) -> None:
         options: values by their dotted keys, such as ``model.backbone.depth``.
 
     Raises:
-        UserError: an option does not fit the config.
-        ImportError: a package cannot be imported.
+        UserError: an option does not fit the config, or a package cannot be imported.
     """
     for key, value in options.items():
         name, *path = key.split('.')
         try:
             cfg[name] = _with_value(cfg.get(name), path, value)
         except (LookupError, TypeError, ValueError) as error:
-            words = 'a list takes an index of it, or the next one to append a part by its type'
+            words = 'a part is set by its type; a list takes an index of it, or the next one to append a part'
             raise UserError(f'--cfg-options {key}={value}: the config has no such key ({error}); {words}') from error
     if any(key.split('.')[0] == 'custom_imports' for key in options):
-        import_modules_from_strings(**cfg.custom_imports)
+        try:
+            import_modules_from_strings(**cfg.custom_imports)
+        except ImportError as error:
+            raise UserError(f'--cfg-options custom_imports={dict(cfg.custom_imports)}: {error}') from error
 
 
 def _with_value(place: Any, path: list[str], value: Any) -> Any:
     """Return a copy of ``place``, a part of a config, with a value set at ``path``."""
     if not path:
+        if isinstance(value, (str, int, float)) and _holds_parts(place):
+            raise TypeError('it is a part or a list of parts')
         if not isinstance(value, dict) or place is None:
             return value
         merged = Config(dict(place=place))
@@ -132,6 +138,12 @@ def _with_value(place: Any, path: list[str], value: Any) -> Any:
     copied = ConfigDict(place)
     copied[name] = _with_value(copied.get(name), rest, value)
     return copied
+
+
+def _holds_parts(value: Any) -> bool:
+    """Return whether a value is the config of a part, or a list of them."""
+    parts = value if isinstance(value, (list, tuple)) else [value]
+    return any(isinstance(part, dict) and 'type' in part for part in parts)
 
 
 def enter_fold(cfg: Config) -> None:

@@ -3,7 +3,6 @@
 import csv
 from pathlib import Path
 
-from mmengine.logging import MMLogger
 from mmpretrain.datasets import CustomDataset
 
 from vt.errors import MissingFileError, UserError
@@ -61,9 +60,8 @@ class VideoDataset(CustomDataset):
                 raise UserError(f'{self.ann_file} has the label {printable(row["label"], 80)!r}, which is no class')
             label = dict(gt_label=self.class_to_idx[row['label']]) if self.with_label else {}
             infos += [dict(img_path=path) | label] if path else []
-        if len(infos) < len(rows) or not infos:
-            message = f'{len(rows) - len(infos)} of {len(rows)} videos of {self.ann_file} are not in {self.img_prefix}'
-            if not infos:
-                raise MissingFileError(f'{message}: correct data_root and data_prefix')
-            MMLogger.get_current_instance().warning(printable(f'{message}; they are left out'))
+        absent = f'{len(rows) - len(infos)} of {len(rows)} videos of {self.ann_file} are not in {self.img_prefix}'
+        if not infos:
+            raise MissingFileError(f'{absent}: correct data_root and data_prefix')
+        self.absent = absent if len(infos) < len(rows) else None  # for the check of files that are left out
         return infos

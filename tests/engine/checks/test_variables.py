@@ -120,3 +120,10 @@ def test_a_saved_config_has_all_variables(tmp_path):
     for option, words in (('num_classes', 'did you mean model.head.num_classes'), ('other', "no setting 'other'")):
         with pytest.raises(UserError, match=words):
             check_variables(tmp_path / 'saved.py', ['model'], [option])
+
+
+def test_a_misspelt_name_is_found_beside_the_same_in_its_base(tmp_path):
+    (tmp_path / 'wrong.py').write_text('load_form = "a.pth"\n')
+    (tmp_path / 'child.py').write_text("_base_ = 'wrong.py'\nload_form = 'a.pth'\n")
+    with pytest.raises(UserError, match="there is no setting 'load_form'; did you mean load_from"):
+        check_variables(tmp_path / 'child.py', ['load_from'])

@@ -171,6 +171,8 @@ def test_a_checkpoint_of_another_library(copied):
     checkpoint = torch.load(path, weights_only=True)
     del checkpoint['meta']['settings']
     torch.save(checkpoint, path)
+    result = train(copied, '--resume', options=['optim_wrapper.optimizer.type=RAdam'])
+    assert_one_line(result, 'the checkpoint has another optimizer, with amsgrad, fused: resume with')
     rows = table(train(copied, '--resume', options=[f'{LR}=0.5', f'{DECAY}=0.25', 'train_cfg.val_interval=1']))
     assert rows.keys() == {LR, DECAY, NEXT, LAST}
     assert rows[DECAY] == ('0.05', '0.25', '0.05')

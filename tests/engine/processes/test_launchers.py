@@ -1,4 +1,4 @@
-"""One command line however processes are started: by SLURM as by torchrun."""
+"""One command line however processes are started: by SLURM and MPI as by torchrun."""
 
 import os
 import socket
@@ -19,7 +19,7 @@ CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 def environment(monkeypatch):
     """Sets variables of a process that nobody has launched."""
     names = ['RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_ADDR', 'MASTER_PORT', 'PORT', 'MKL_NUM_THREADS']
-    for name in [*names, *(name for name in os.environ if name.startswith('SLURM_'))]:
+    for name in [*names, *(name for name in os.environ if name.startswith(('SLURM_', 'OMPI_')))]:
         monkeypatch.setenv(name, '')  # so that it is restored, whatever a test does to it
         monkeypatch.delenv(name)
 
@@ -31,6 +31,7 @@ def environment(monkeypatch):
 
 
 SLURM = dict(SLURM_PROCID='3', SLURM_NTASKS='4', SLURM_LOCALID='1', SLURM_JOB_ID='70012', SLURM_STEP_ID='2')
+MPI = dict(OMPI_COMM_WORLD_RANK='3', OMPI_COMM_WORLD_SIZE='4', OMPI_COMM_WORLD_LOCAL_RANK='1')
 TORCHRUN = dict(RANK='3', WORLD_SIZE='4', LOCAL_RANK='1', MASTER_ADDR='127.0.0.1', MASTER_PORT='1234')
 
 
@@ -39,6 +40,7 @@ TORCHRUN = dict(RANK='3', WORLD_SIZE='4', LOCAL_RANK='1', MASTER_ADDR='127.0.0.1
     [
         ({}, 'none'),
         (TORCHRUN, 'pytorch'),
+        (MPI, 'mpi'),
         (SLURM | dict(SLURM_STEP_NUM_TASKS='4'), 'slurm'),
         (SLURM, 'none'),  # a batch script
         (SLURM | dict(SLURM_STEP_NUM_TASKS='2') | TORCHRUN, 'pytorch'),  # torchrun started by srun
@@ -54,7 +56,9 @@ def test_the_environment_tells_the_launcher(variables, launcher, environment):
     [
         ('slurm', SLURM | dict(SLURM_STEP_NODELIST='localhost'), 'localhost', 15000 + 70014 % 15000),
         ('slurm', SLURM | dict(SLURM_NODELIST='localhost,b[1-2]', MASTER_PORT='7'), 'localhost', 7),
-        ('slurm', SLURM | dict(MASTER_ADDR='::1', PORT='8'), '::1', 8),
+        ('mpi', MPI | dict(OMPI_COMM_WORLD_LOCAL_SIZE='4', PORT='8'), '127.0.0.1', 8),
+        ('mpi', MPI | dict(MASTER_ADDR='localhost'), 'localhost', 29500),
+        ('mpi', MPI | dict(MASTER_ADDR='::1'), '::1', 29500),
         ('pytorch', TORCHRUN, '127.0.0.1', 1234),
     ],
 )
@@ -64,6 +68,12 @@ def test_variables_become_those_of_torchrun(launcher, variables, address, port, 
         assert set_process_variables(launcher) == 'pytorch'
         found = [os.environ[name] for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_ADDR', 'MASTER_PORT')]
         assert found == ['3', '4', '1', address, str(port)]
+
+
+def test_mpi_on_several_machines_needs_an_address(environment):
+    environment(**MPI, OMPI_COMM_WORLD_LOCAL_SIZE='2')
+    with pytest.raises(ValueError, match='--launcher mpi: MASTER_ADDR is not set; set it to the machine of the first'):
+        set_process_variables('mpi')
 
 
 @pytest.mark.parametrize(

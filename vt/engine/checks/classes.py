@@ -87,8 +87,9 @@ def check_classes(model: nn.Module, dataset: Dataset, metrics: Sequence[BaseMetr
     for metric in (metric for metric in metrics if hasattr(metric, 'several_labels')):  # of classifiers
         from mmpretrain.models import ClsHead, MultiLabelClsHead
 
-        several = isinstance(model.head, MultiLabelClsHead)
-        if metric.several_labels != several and isinstance(model.head, (ClsHead, MultiLabelClsHead)):
+        head = getattr(model, 'head', None)
+        several = isinstance(head, MultiLabelClsHead)
+        if metric.several_labels != several and isinstance(head, (ClsHead, MultiLabelClsHead)):
             words = f'the metric {type(metric).__name__} has several_labels={not several}, but the head is not for that'
             raise UserError(f'{words}: set several_labels={several}')
     for name, loss in model.named_modules():

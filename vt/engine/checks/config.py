@@ -201,7 +201,8 @@ def find_types(name: str, scope: str, path: str) -> list[Any]:
     if prefix is None or _has_registries(prefix):
         places = registries(prefix or scope)
     else:  # a scope that the user has registered
-        places = [registry.children[prefix] for registry in registries('mmengine') if prefix in registry.children]
+        parents = (*registries('mmengine'), *registries(scope))
+        places = [parent.children[prefix] for parent in parents if prefix in parent.children]
     found = _look_up(key, places)
     if not found and prefix == 'vt':
         import_every_part('mmseg')

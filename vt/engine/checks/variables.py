@@ -70,7 +70,8 @@ def check_variables(
         own, bases = files[: index + 1], files[index + 1 :]
         for name in sorted(file.assigned.keys() - read) if '.mim' not in file.path.parts else ():  # of a library
             is_used = any(each.used.get(name, set()) - {name} for each in own)
-            if is_used or any(base.assigned.get(name) == file.assigned[name] for base in bases):
+            is_same = any(base.assigned.get(name) == file.assigned[name] for base in bases)
+            if is_used or (is_same and any(name in base.used for base in bases)):
                 continue
             # A file that replaces the value of a reader does not merge it with that of the base.
             replaced = {reader for each in own for reader, text in each.assigned.items() if '_delete_' in text}

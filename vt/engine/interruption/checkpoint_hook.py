@@ -14,7 +14,6 @@ from vt.checkpoints.files import POINTER, write_atomically
 from vt.checkpoints.newest import own_checkpoints
 from vt.engine.checks.losses import why_not_save
 from vt.engine.console import unprinted
-from vt.errors import UserError
 from vt.registry import HOOKS
 
 STEPS, INTERRUPTED, BEST = 'steps', 'interrupted', 'best'  # kinds of checkpoints, beside the names of several scores
@@ -35,12 +34,6 @@ class CheckpointHook(PlainCheckpointHook):
 
     def before_train(self, runner: Runner) -> None:
         self._unit = 'epoch' if self.by_epoch else 'iter'
-        is_elsewhere = self.out_dir not in (None, runner.work_dir) or self.filename_tmpl != f'{self._unit}_{{}}.pth'
-        if is_elsewhere or self.published_keys:
-            raise UserError(
-                f'default_hooks.checkpoint: checkpoints are {self._unit}_N.pth in the work directory (--work-dir), and '
-                'published by tools/publish.py: remove out_dir, filename_tmpl and published_keys'
-            )
         with unprinted():  # mmengine warns of its own file client
             super().before_train(runner)
         runner.logger.info(f'Checkpoints will be saved to {self.out_dir}.')

@@ -4,6 +4,7 @@ import atexit
 import multiprocessing
 import signal
 import sys
+import threading
 from types import FrameType
 from typing import Any
 
@@ -36,6 +37,8 @@ class PreemptionHook(Hook):
         self._previous_handlers: dict[signal.Signals, Any] = {}
 
     def before_train(self, runner: Runner) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return  # only the main thread can handle signals
         atexit.register(end_workers)
         # Workers inherit the handler; without it, a signal to all processes of a job would end them before the save.
         self._previous_handlers = {number: signal.signal(number, self._note) for number in self.signals}

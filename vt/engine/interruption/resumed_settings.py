@@ -19,6 +19,7 @@ SEED, PROCESSES = 'randomness.seed', 'number of processes'
 SCHEDULE = re.compile(r'param_scheduler\b|auto_scale_lr\.|optim_wrapper\.(\w+\.)?(optimizer|paramwise_cfg)\.')
 OF_ONE_START = ('work_dir', 'load_from', 'resume', 'launcher', 'new_schedule')
 TYPE = 'optim_wrapper.optimizer.type'
+OF_SCHEDULES = ('initial_', 'max_', 'min_', 'momentum')  # keys that schedulers add to parameter groups
 OTHER = ': resume with those settings of the optimizer, or use load_from'
 
 
@@ -68,6 +69,9 @@ def settle(runner: Runner, checkpoint: dict, length: int, is_rescaled: bool = Fa
     groups = [len(checkpoint['optimizer']['param_groups']), len(runner.optim_wrapper.optimizer.param_groups)]
     if then != now:  # states of Adam and AdamW, for one, have the same keys
         raise UserError(f'the checkpoint has the optimizer {then}, and the config {now}{OTHER}')
+    foreign = checkpoint['optimizer']['param_groups'][0].keys() - runner.optim_wrapper.optimizer.param_groups[0].keys()
+    if foreign := sorted(name for name in foreign if not name.startswith(OF_SCHEDULES)):
+        raise UserError(f'the checkpoint has another optimizer, with {", ".join(foreign)}{OTHER}')
     if groups[0] != groups[1]:
         raise UserError(f'the checkpoint has {groups[0]} parameter groups, not {groups[1]} (paramwise_cfg){OTHER}')
     if is_rescaled and any(not scheduler.by_epoch for scheduler in runner.param_schedulers or ()):
