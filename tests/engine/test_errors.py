@@ -61,10 +61,7 @@ def test_exit_codes_and_tracebacks(capsys):
     with pytest.raises(SystemExit, match='130'), one_line_errors('a.py'):
         raise KeyboardInterrupt
     with pytest.raises(SystemExit, match='130'), one_line_errors('a.py'):
-        try:
-            raise KeyboardInterrupt
-        except BaseException as error:  # as mmengine does where it formats a config
-            raise SyntaxError('Failed to format the config file') from error
+        raise SyntaxError('Failed to format the config file') from KeyboardInterrupt()  # as mmengine does
     with pytest.raises(SystemExit, match='1'), one_line_errors('a.py', traceback=True):
         raise UserError('wrong')
     assert capsys.readouterr().err.startswith('Traceback (most recent call last)')

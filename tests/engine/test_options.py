@@ -78,7 +78,7 @@ def test_packages_that_options_name_are_imported(tmp_path, monkeypatch):
     (tmp_path / 'parts_of_a_run.py').write_text(part.format('OfARun'))
     apply_options(Config(), {'custom_imports.imports': ['vt', 'parts_of_a_run']})
     assert MODELS.get('vt.OfARun')
-    with pytest.raises(UserError, match='custom_imports=.*no_parts_of_a_run'):
+    with pytest.raises(UserError, match=r'custom_imports=.*no_parts_of_a_run'):
         apply_options(Config(), {'custom_imports.imports': ['vt', 'no_parts_of_a_run']})
     (tmp_path / 'parts_of_a_sweep.py').write_text(part.format('OfASweep'))
     (tmp_path / 'c.py').write_text("default_scope = 'mmpretrain'\nmodel = dict(type='ImageClassifier')\n")

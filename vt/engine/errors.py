@@ -184,7 +184,7 @@ def traceback_of(error: BaseException) -> str:
 def _was_interrupted(error: BaseException | None) -> bool:
     """Return whether an error stems from Ctrl-C; mmengine converts it when interrupted while formatting a config."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__context__
+        error = error.__cause__ or error.__context__
     return error is not None
 
 
