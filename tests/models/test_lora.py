@@ -134,6 +134,16 @@ def test_the_frozen_weights_are_loaded_from_a_plain_file_and_are_in_the_checkpoi
     assert torch.equal(total(other.eval()(x)), total(plain(x)))
 
 
+def test_adapters_of_a_frozen_backbone_are_trained():
+    frozen = dict(type='vt.FrozenBackbone', backbone=small_deit())
+    model = MODELS.build(dict(type='vt.LoRAModel', module=frozen, targets=[dict(type='qkv')])).train()
+    assert [key for key, each in model.named_parameters() if each.requires_grad] == [
+        key for key, _ in model.named_parameters() if '.lora_' in key
+    ]
+    with pytest.raises(NotImplementedError, match='FrozenBackbone does not count its layers'):
+        model.get_layer_depth('backbone.module', 'backbone.')
+
+
 def test_a_target_without_effect_is_refused():
     targets = [dict(type='qkv'), dict(type='query')]
     with pytest.raises(UserError, match=r"target 'query' is the name of no linear layer: give some of fc1, fc2, proj$"):

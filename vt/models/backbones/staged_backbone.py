@@ -21,7 +21,7 @@ class StagedBackbone(BaseBackbone):
         """Layers from 0 by the start of their parameters' names, of which the longest one counts; subclasses implement
         it. Other names belong to the layer after the last one, with what comes after the backbone.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f'{type(self).__name__} does not count its layers')
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
         """Depth of a parameter and number of layers, for MMPretrain's layer-wise learning-rate decay."""
@@ -44,5 +44,7 @@ class StagedBackbone(BaseBackbone):
     def train(self, mode: bool = True) -> 'StagedBackbone':
         """Switch modes; frozen stages stay in evaluation mode."""
         super().train(mode)
-        self.freeze(self.frozen_stages)
+        for stage in self.stage_parts()[: self.frozen_stages + 1]:
+            for part in stage:
+                part.eval()
         return self

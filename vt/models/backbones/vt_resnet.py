@@ -59,8 +59,7 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
     The paper gives no initialisation. Convolutional stages start like MMPretrain's ResNet or from a ResNet's weights;
     the VT parts as their docstrings say. The token attention is cubic in the scale of the map, and training diverges at
     that of a ResNet's map, so the output of the stage below modules is rescaled to a root mean square of 0.18, a
-    quarter of that of an untrained stage 4. All four depths then train with their ResNet's recipe, clipped to a norm of
-    1 under SGD.
+    quarter of that of an untrained stage 4. The attention of new modules is then not saturated, at all four depths.
 
     Args:
         depth: 18, 34, 50 or 101.
