@@ -158,6 +158,11 @@ def test_other_crops_are_refused(caches, monkeypatch):
         find_preparation(f'timm://{SWIN_FILE}')
 
 
+def test_an_unknown_tag_is_one_line(caches):
+    with pytest.raises(UserError, match=r'timm://resnet50.nonsense was not downloaded \(Invalid pretrained tag'):
+        find_preparation('timm://resnet50.nonsense')
+
+
 def test_other_weights_have_no_preparation(caches):
     for address in ('a.pth', 'timm', 'https://a.b/c.pth', 'torchvision://resnet18', 'mmcls://resnet18'):
         assert find_preparation(address) is None
@@ -179,14 +184,27 @@ def test_a_head_of_other_classes_is_new(caches):
     assert model.state_dict().keys() - loaded == {'head.fc.weight', 'head.fc.bias'}
 
 
-def test_other_channels_are_adapted_and_keep_their_own_mean_and_deviation(caches):
+@pytest.mark.parametrize('number', [1, 4])
+def test_other_channels_are_adapted_and_so_are_mean_and_deviation(number, caches):
     reference = put(caches, QUICK[1], 'timm')
+    model = apis.get_model(QUICK[1], 'timm', backbone=dict(in_channels=number))
+    assert torch.equal(model.backbone.conv1.weight, adapt_channels(reference.conv1.weight, number))
+    mean = [123.675, 116.28, 103.53]
+    preprocessor = model.cfg.model.get('data_preprocessor') or model.cfg.data_preprocessor
+    expected = [sum(mean) / 3] if number == 1 else [*mean, mean[0]]
+    assert preprocessor['mean'] == pytest.approx(expected)
+    assert len(preprocessor['std']) == number
+    assert not preprocessor['to_rgb']
+
+
+def test_a_config_of_other_channels_keeps_its_own_mean_and_deviation(caches):
+    put(caches, QUICK[1], 'timm')
     cfg = apis.model_zoo.resolve_config(QUICK[1])
     cfg.data_preprocessor = dict(num_classes=1000, mean=[1.0, 2.0], std=[3.0, 4.0], to_rgb=False)
     cfg.model.backbone.in_channels = 2
     model = apis.get_model(cfg, 'timm')
     assert model.data_preprocessor.mean.flatten().tolist() == [1, 2]
-    assert torch.equal(model.backbone.conv1.weight, adapt_channels(reference.conv1.weight, 2))
+    assert model.backbone.conv1.weight.shape[1] == 2
 
 
 def test_a_file_of_ones_own_is_not_adapted(tmp_path):

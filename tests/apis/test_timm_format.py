@@ -99,6 +99,7 @@ def test_a_network_that_takes_bgr_becomes_one_of_rgb(tmp_path):
         ('deit_small_patch16_224', 'is another network than this model: the first of'),
         ('deit_tiny_distilled_patch16_224', 'is another network than this model'),
         ('deit_tiny', 'timm cannot build deit_tiny like this model'),
+        ('resnet18.nonsense', 'timm cannot build resnet18.nonsense like this model: Invalid pretrained tag'),
     ],
 )
 def test_another_network_is_refused_in_one_line(name, words, tmp_path):

@@ -105,7 +105,8 @@ def find_preparation(address: str) -> Preparation | None:
         return None
     with fetching(address):
         import timm
-    known: Any = timm.get_pretrained_cfg(name)
+
+        known: Any = timm.get_pretrained_cfg(name)
     if known is None:
         return None
     if known.crop_mode not in (None, 'center'):
@@ -122,7 +123,8 @@ def prepare_as_published(cfg: Config, address: str | None) -> Preparation | None
     Args:
         cfg: of a classifier; mean and deviation of its preprocessor and the middle of its test pipeline are replaced.
             Where its backbone gives ``image_size``, images have this size, and the margin is in proportion. Of another
-            number of channels than three it keeps its own mean and deviation.
+            number of channels than three it keeps its own mean and deviation, or takes those of the channels that
+            :func:`vt.checkpoints.channels.adapt_channels` takes.
         address: of the weights; of others than published ones nothing is done.
 
     Returns:
@@ -135,12 +137,10 @@ def prepare_as_published(cfg: Config, address: str | None) -> Preparation | None
     if found is None or 'head' not in cfg.model:
         return None
     preprocessor = cfg.model.get('data_preprocessor') or cfg.setdefault('data_preprocessor', {})
-    size, found = found.crop, _at_own_size(found, cfg.model.backbone)
-    if image_channels(cfg) in (None, 3):
-        mean, std = [[round(value, 6) for value in values] for values in (found.mean, found.std)]
-        preprocessor.update(mean=mean, std=std, to_rgb=True)
-    else:
-        found = replace(found, mean=preprocessor.get('mean') or (), std=preprocessor.get('std') or ())
+    size = found.crop
+    found = _at_own_size(_of_own_channels(found, preprocessor, image_channels(cfg) or 3), cfg.model.backbone)
+    mean, std = [[round(value, 6) for value in values] for values in (found.mean, found.std)]
+    preprocessor.update(mean=mean, std=std, to_rgb=len(mean) == 3)
     for dataset in leaves((cfg.get('test_dataloader') or {}).get('dataset')):
         if dataset.get('pipeline'):
             dataset['pipeline'] = _pipeline(dataset['pipeline'], found)
@@ -180,6 +180,15 @@ def compare_preparation(cfg: Config) -> list[str]:
                     trained = f'{address} was trained with {name}=[{numbers}], data_preprocessor has {given}'
                     lines.append(f'{trained}: use the same')
     return lines
+
+
+def _of_own_channels(found: Preparation, own: dict[str, Any], number: int) -> Preparation:
+    if number == 3:
+        return found
+    if all(len(own.get(name) or ()) == number for name in ('mean', 'std')):
+        return replace(found, mean=tuple(own['mean']), std=tuple(own['std']))
+    mean, std = ([sum(values) / 3] if number == 1 else (values * number)[:number] for values in (found.mean, found.std))
+    return replace(found, mean=tuple(mean), std=tuple(std))
 
 
 def _at_own_size(found: Preparation, backbone: dict[str, Any]) -> Preparation:

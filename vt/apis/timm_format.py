@@ -83,10 +83,10 @@ def _build(name: str, model: BaseModel) -> nn.Module:
         raise UserError('--format timm needs timm: pip install timm') from error
     channels, *_, height, width = input_shape(model.cfg)
     options = dict(num_classes=model.head.num_classes, in_chans=channels)
-    known = timm.get_pretrained_cfg(name)
-    if known and known.fixed_input_size and known.input_size[-2:] != (height, width):
-        options['img_size'] = (height, width)
     try:
+        known = timm.get_pretrained_cfg(name)
+        if known and known.fixed_input_size and known.input_size[-2:] != (height, width):
+            options['img_size'] = (height, width)
         with torch.random.fork_rng(devices=[]):
             return timm.create_model(name, pretrained=False, **options).eval()
     except Exception as error:  # of timm, of any type
