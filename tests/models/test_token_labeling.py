@@ -39,6 +39,12 @@ STUDENT = dict(
 )
 
 
+@pytest.mark.parametrize('kind', ['TokenLabelHead', 'DistillationTokenHead'])
+def test_a_head_without_an_initialisation_has_that_of_the_configs(kind):
+    head = MODELS.build(HEAD | dict(type=f'vt.{kind}', init_cfg=None))
+    assert head.init_cfg == dict(type='TruncNormal', layer='Linear', std=0.02)
+
+
 @pytest.fixture
 def box(monkeypatch):
     """The patches that are mixed."""

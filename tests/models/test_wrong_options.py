@@ -8,6 +8,7 @@ from survey_backbones import build as build_small
 from vt.models import (
     VTFPN,
     DynamicTokenizer,
+    FeedForward,
     FilterTokenizer,
     MViT,
     Projector,
@@ -25,6 +26,8 @@ LOW = dict(modules=1, depth=1, channels=[8], num_heads=[1])
 SWIN = dict(type='vt.WindowAttention', windows=dict(type='vt.Windows', window=4))
 STAGE = dict(channels=16, depth=2, num_heads=2, embed=dict(type='vt.PatchEmbed', kernel_size=4), attention=SWIN)
 CLASS = dict(type='vt.ClassAttention')
+CELL = dict(type='vt.ReductionCell', in_channels=3, channels=16, kernel_size=3, stride=2)
+CELL |= dict(dilations=[1, 2, 3], transform=False)
 
 
 def fpn(**options):
@@ -45,6 +48,7 @@ IMAGE = torch.randn(2, 3, 64, 64)
 ROWS = [
     # The paper's modules.
     (lambda: FilterTokenizer(8, 9, groups=2), 'GroupedLinear: out_channels=9 is not divisible by groups=2'),
+    (lambda: FilterTokenizer(8, 12, num_heads=-1), 'FilterTokenizer: num_heads=-1 must be at least 1'),
     (lambda: TokenTransformer(12, groups=4), 'GroupedLinear: out_channels=6 is not divisible by groups=4'),
     (lambda: RecurrentTokenizer(8, 12)(torch.randn(1, 8, 2, 2), torch.randn(1, 3, 12)), 'the input has 3 tokens'),
     (lambda: DynamicTokenizer(16, 16, num_heads=4, groups=2), 'groups=2 is not divisible by num_heads=4'),
@@ -79,6 +83,8 @@ ROWS = [
         lambda: stages(stage=dict(class_tokens=1, attention=CLASS, between=dict(type='vt.OnMap'))),
         'Block: between has no effect',
     ),
+    (lambda: FeedForward(8, fc1_act_cfg=dict(type='ReLU')), 'FeedForward: fc1_act_cfg without local has no effect'),
+    (lambda: MODELS.build(CELL), 'ReductionCell: channels=16 is not divisible by number of dilations=3'),
     (lambda: stages(stage=dict(peg_blocks=2)), 'peg_blocks without peg'),
     (lambda: stages(stage=dict(position=dict(type='torch.nn.Identity'))), 'Identity is not a vt.models.TokenPart'),
     (lambda: stages(out_indices=(1,)), r'out_indices=\[1\] do not exist; the stages are 0 to 0'),

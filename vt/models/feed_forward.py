@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from vt.registry import MODELS
 
-from .checks import optional_part
+from .checks import optional_part, require_with
 from .grid import Size, TokenPart, split_class_tokens, to_map, to_tokens
 
 CLASS_TOKENS = dict(fed=None, passed=torch.clone, dropped=torch.zeros_like)  # treatment of class tokens
@@ -55,6 +55,7 @@ class FeedForward(TokenPart):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        require_with('FeedForward', 'fc1_act_cfg', fc1_act_cfg, local=local)
         hidden = int(channels * ratio)
         self.fc1 = nn.Linear(channels, hidden, bias=bias)
         self.fc1_norm = _norm(norm_cfg, hidden)

@@ -40,12 +40,12 @@ class DistillationTokenHead(LinearClsHead):
     Args:
         num_classes: K.
         in_channels: C.
-        init_cfg: as in mmengine.
+        init_cfg: as in mmengine; linear layers are drawn with a standard deviation of 0.02 by default.
         **head: other options of :class:`mmpretrain.models.heads.ClsHead`, such as ``loss`` and ``topk``.
     """
 
-    def __init__(self, num_classes: int, in_channels: int, init_cfg: dict = INIT, **head) -> None:
-        super().__init__(num_classes, in_channels, init_cfg=init_cfg, **head)
+    def __init__(self, num_classes: int, in_channels: int, init_cfg: dict | None = None, **head) -> None:
+        super().__init__(num_classes, in_channels, init_cfg=init_cfg or INIT, **head)
         self.fc_distillation = nn.Linear(in_channels, num_classes)
 
     def label_logits(self, feats: tuple) -> Tensor:
@@ -75,12 +75,12 @@ class TokenLabelHead(LinearClsHead):
     Args:
         num_classes: K.
         in_channels: C.
-        init_cfg: as in mmengine.
+        init_cfg: as in mmengine; linear layers are drawn with a standard deviation of 0.02 by default.
         **head: other options of :class:`mmpretrain.models.heads.ClsHead`, such as ``loss`` and ``topk``.
     """
 
-    def __init__(self, num_classes: int, in_channels: int, init_cfg: dict = INIT, **head) -> None:
-        super().__init__(num_classes, in_channels, init_cfg=init_cfg, **head)
+    def __init__(self, num_classes: int, in_channels: int, init_cfg: dict | None = None, **head) -> None:
+        super().__init__(num_classes, in_channels, init_cfg=init_cfg or INIT, **head)
         self.fc_patches = nn.Linear(in_channels, num_classes)
 
     def patch_logits(self, feats: tuple[Tensor, ...]) -> Tensor:

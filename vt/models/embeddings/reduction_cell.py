@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from vt.registry import MODELS
 
 from ..attentions.performer import TokenPerformer
+from ..checks import require_divisible
 from ..grid import Size, TokenPart, to_tokens
 
 DROPOUT = 0.1  # probability, of the outputs of attention and feed-forward
@@ -45,6 +46,7 @@ class ReductionCell(TokenPart):
         super().__init__()
         pyramid_channels = 64
         if not transform:
+            require_divisible('ReductionCell', 'channels', channels, 'number of dilations', len(dilations))
             pyramid_channels = channels // len(dilations)
         self.pyramid = nn.ModuleList()
         for dilation in dilations:

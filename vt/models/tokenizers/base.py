@@ -98,6 +98,8 @@ class AttentionTokenizer(Tokenizer):
         **kwargs,
     ) -> None:
         super().__init__(in_channels, token_channels, **kwargs)
+        if num_heads < 1:
+            raise UserError(f'{type(self).__name__}: num_heads={num_heads} must be at least 1')
         scale = (in_channels / num_heads) ** -0.5
         self.num_heads, self.scale = num_heads, scale if scale_logits else 1.0
         widths = dict(token_channels=token_channels, num_heads=num_heads)
