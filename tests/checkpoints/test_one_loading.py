@@ -199,6 +199,15 @@ def test_load_from_is_init_cfg_bit_by_bit_and_says_so_in_the_log_file(tmp_path):
         assert 'size mismatch' not in log.read_text()
 
 
+def test_a_run_says_what_a_whole_load_changed(tmp_path):
+    model = runner_of(tmp_path / 'trained', (32, 32), None).model
+    torch.save(model.state_dict(), tmp_path / 'a.pth')
+    runner_of(tmp_path / 'b', (32, 32), str(tmp_path / 'a.pth'), hook=dict(whole=True))
+    (log,) = (tmp_path / 'b').rglob('*.log')
+    line = 'a.pth: 18 tensors loaded; resized: none; new in the model: none; left out of the file: none; format: the'
+    assert log.read_text().count(line) == 1
+
+
 def test_a_file_without_a_tensor_of_the_backbone_is_no_beginning(tmp_path):
     model = runner_of(tmp_path / 'trained', (32, 32), None).model
     state = model.state_dict()

@@ -50,6 +50,7 @@ def load_weights(
     resizes: bool = True,
     adapts: bool = False,
     owner: str = 'the model',
+    is_told: bool = False,
 ) -> set[str]:
     """Load weights into a model, or refuse them and leave the model as it was.
 
@@ -57,7 +58,7 @@ def load_weights(
     file: all tensors of a backbone must be in it, except VT modules and normalisations of outputs that it lacks as a
     whole. It may have a classifier and later stages in addition. In a whole model, heads are loaded if their shapes
     fit, and each other part completely or, if the file lacks it, not at all. One line of the log says what was loaded;
-    for ``whole`` only if something was changed.
+    for ``whole`` only if something was changed, or with ``is_told``.
 
     The prefix ``module.`` of a data-parallel model is removed. Positions of another grid are resized.
 
@@ -73,6 +74,7 @@ def load_weights(
         resizes: resize positions of another grid; otherwise they are refused, or unless ``whole`` not loaded.
         adapts: with ``whole``, too, adapt convolutions of the image to another number of channels than three.
         owner: whose weights they must be with ``whole``, for messages.
+        is_told: log with ``whole``, too, what was loaded.
 
     Returns:
         Names of the loaded tensors of the model.
@@ -112,7 +114,7 @@ def load_weights(
         rules.require(loaded, {*missing} - kept, left)
     left = [f'{prefix or ""}{key}' for key in (*free, *unexpected, *computed)] + outside
     notes = [*filter(None, [adapted]), f'format: {source}', *_which(checkpoint, weights)]
-    if not whole or resized or len(notes) > 1 or source != OWN.name:
+    if is_told or not whole or resized or len(notes) > 1 or source != OWN.name:
         first = {change: key for key, change in reversed(resized.items())}
         changes = [f'{key} from {size_text(size)} to {size_text(to)}' for (size, to), key in first.items()]
         lines = [
@@ -252,6 +254,6 @@ class WeightsMatchHook(Hook):
             return
         if not hasattr(unwrap(runner.model), 'backbone') and not self.options['may_differ']:
             self.options['may_differ'] = ''  # the heads are unknown
-        load_weights(runner.model, held, self.whole, **self.options)
+        load_weights(runner.model, held, self.whole, is_told=True, **self.options)
         checkpoint['state_dict'] = unwrap(runner.model).state_dict()  # mmengine and other hooks load it again
         checkpoint.pop('ema_state_dict', None)  # averages start from the loaded weights
