@@ -100,6 +100,7 @@ def spoil(content, change):
 
 BAD = {
     'another kind': ('{"architectures": ["ResNet"]}', 'lacks library, format, scope, model, pipeline'),
+    'a word': ('"library, format, scope, model, pipeline"', 'config.json contains a str, not a dict; give a folder'),
     'no JSON': ('model = dict()', 'is damaged: JSONDecodeError: Expecting value'),
     'too deep': ('[' * 200_000, 'is damaged: RecursionError: '),
     'no bytes': ('', 'config.json is damaged: JSONDecodeError'),
