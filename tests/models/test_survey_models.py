@@ -10,6 +10,7 @@ from mmengine.model import revert_sync_batchnorm
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 from mmpretrain.registry import MODELS
+from mmpretrain.structures import DataSample
 from mmseg.registry import MODELS as SEGMENTORS
 from survey_backbones import bicubic
 from tool_runner import ROOT
@@ -157,6 +158,20 @@ def test_a_bias_in_the_grid_follows_its_size(name):
     else:
         middles = bias((12, 8)).diagonal(dim1=1, dim2=2), bias((8, 8)).diagonal(dim1=1, dim2=2)
         assert all(torch.allclose(each, each[:, :1].expand_as(each)) for each in middles)  # of the offset 0
+
+
+@pytest.mark.parametrize('name', ['vt-resnet18', 'swin-tiny'])
+def test_the_loss_reaches_every_parameter_of_the_digits_configs(name):
+    """As configured: whole depth, its own output and head."""
+    torch.manual_seed(0)
+    cfg = read_config(name, 'digits')
+    cfg.model.backbone.drop_path_rate = 0.0
+    model = MODELS.build(cfg.model).train()
+    randomise(model)
+    size = cfg.model.backbone.get('image_size', 64)
+    samples = [DataSample().set_gt_label(each) for each in (3, 7)]
+    model(torch.randn(2, 3, size, size), samples, mode='loss')['loss'].backward()
+    assert [key for key, each in model.named_parameters() if each.grad is None or not each.grad.abs().sum()] == []
 
 
 @pytest.mark.parametrize('name', OURS)
