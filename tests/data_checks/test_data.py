@@ -1,6 +1,7 @@
 """What is wrong with a segmentation data set is found before training, by its file's name."""
 
 import re
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from PIL import Image
 
 from vt.data_checks.data import check_data
 from vt.data_checks.data_report import read_data
+from vt.data_checks.samples import sums_of
 
 CONFIGS = Path(__file__).parents[2] / 'configs'
 # Config, then an image of its train split and the image's mask.
@@ -152,6 +154,19 @@ def test_a_folder_of_classes_without_splits(tmp_path):
     )
 
 
+@pytest.mark.parametrize('dtype', ['uint8', 'uint16', 'int32', 'float32'])
+def test_sums_of_channels_take_the_memory_of_one(dtype):
+    image = np.random.default_rng(0).integers(0, 256, (300, 400, 3)).astype(dtype)
+    values = image.astype(np.float64).reshape(-1, 3)
+    expected = [[len(values)] * 3, values.sum(axis=0), (values**2).sum(axis=0)]
+    tracemalloc.start()
+    found = sums_of(image)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert peak < 300 * 400 * 4 * 1.5
+
+
 @pytest.fixture
 def folders(tmp_path):
     """Twelve images of two classes in folders of two splits, and a function that makes the config that reads them."""
@@ -177,7 +192,7 @@ def test_validation_data_that_are_the_training_data(folders):
     for prefix in ('./train', 'link'):
         (warning,) = check_data(configure(val=dict(data_prefix=prefix)), ('train', 'val'))
         assert 'is the same image as' in warning
-        assert warning.endswith('of train, so that its score has no meaning (and 23 more)')
+        assert warning.endswith('of train: the score of 24 of 24 has no meaning (and 23 more)')
     cfg = configure()
     cfg.val_dataloader = cfg.train_dataloader
     (warning,) = check_data(cfg, ('train', 'val'))

@@ -73,6 +73,12 @@ def test_classes_without_samples(own, expected):
     assert found == ([expected] if expected else [])
 
 
+def test_the_ignored_label_is_no_class():
+    own = Labels('train', 'masks', None, Counter({0: 5, 1: 3, 255: 2}), total=1, masks=1, ignored=255)
+    assert own.number == 2
+    assert [*find_gaps(own)] == []
+
+
 def test_folders_and_lists_have_these_labels(tmp_path):
     for name in ('train/b/0.png', 'train/b/1.png', 'train/a/.keep'):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

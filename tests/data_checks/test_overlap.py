@@ -9,6 +9,7 @@ from mmengine.config import Config
 
 from vt.data_checks.data import check_data
 from vt.data_checks.data_report import read_data
+from vt.data_checks.samples import digest_of
 from vt.errors import UserError
 
 
@@ -31,17 +32,26 @@ def mnist(folder, **test):
     )
 
 
-def test_a_test_split_in_memory_that_is_the_training(tmp_path):
+def test_a_test_split_in_memory_that_is_the_training(tmp_path, monkeypatch):
     write_mnist(tmp_path)
     warnings = check_data(mnist(tmp_path), ('train', 'val'))
     assert any('is the same image as an image in memory of train' in warning for warning in warnings)
     assert any('test_mode=True' in warning for warning in warnings)
+    digests = []
+    monkeypatch.setattr(
+        'vt.data_checks.samples.digest_of', lambda image: digests.append(digest_of(image)) or digests[-1]
+    )
     report = read_data(mnist(tmp_path), ('train', 'val'), 1)[0]
     assert report['counts'] == dict(duplicate=20)
+    assert len(digests) == 40  # each once
     assert [row['train'] for row in report['classes']] == ['2'] * 10
     own = mnist(tmp_path, test_mode=True)
     assert not any('is the same image' in warning for warning in check_data(own, ('train', 'val')))
     assert read_data(own, ('train', 'val'), 1)[0]['counts'] == {}
+    first, tested = (tmp_path / f'{name}-images-idx3-ubyte' for name in ('train', 't10k'))
+    tested.write_bytes(tested.read_bytes()[:16] + first.read_bytes()[16 : 16 + 784] + tested.read_bytes()[16 + 784 :])
+    (warning,) = [line for line in check_data(own, ('train', 'val')) if 'same image' in line]
+    assert warning.endswith('of train: the score of 1 of 10 has no meaning')
 
 
 @pytest.mark.parametrize('label', [[7], [0, 7], 7])

@@ -4,6 +4,7 @@ import pickle
 import shutil
 import socket
 import sys
+from collections import Counter
 
 import datasets
 import numpy as np
@@ -18,7 +19,7 @@ from tool_runner import ROOT, assert_one_line
 from video.written_videos import draw, write
 
 import vt
-from vt.data_checks.data import check_data
+from vt.data_checks.data import check_data, find_sources
 from vt.data_checks.data_report import read_data
 from vt.datasets.rows import RowsBackend
 from vt.engine.interruption.seeds import SeededDataset
@@ -74,11 +75,12 @@ def test_images_stay_in_their_files_and_a_process_is_handed_where_these_are(tmp_
 
 
 def test_samples_are_made_when_they_are_asked_for(layouts):
-    """In any order, and of a part."""
+    """In any order, and of a part; the labels are counted without them."""
     whole = vt.HuggingFaceDataset(f'{layouts}/saved', 'train', pipeline=LOAD).data_list
     part = vt.HuggingFaceDataset(f'{layouts}/saved', 'train', pipeline=LOAD, indices=3).data_list
     assert [*part] == [*whole[:3]] == [whole[index] for index in range(3)]
     assert [*whole[::-2]] == [*whole][::-2]
+    assert whole[1:].count_labels() == Counter(info['gt_label'] for info in [*whole][1:])
 
 
 @pytest.mark.parametrize('feature', [datasets.Video(decode=False), datasets.Value('binary')])
@@ -119,6 +121,9 @@ def test_masks_are_read_as_files_are(layouts):
     assert np.array_equal(reduced[0]['data_samples'].gt_sem_seg.data[0], expected)
     images = vt.HuggingFaceSegDataset(**options, mask=None, pipeline=[LOAD_MASK[0], LOAD_MASK[2]])
     assert 'gt_sem_seg' not in images[0]['data_samples']
+    (layouts / 'classes.txt').write_text('\n'.join(MASK_CLASSES))
+    named = vt.HuggingFaceSegDataset(**options, classes=str(layouts / 'classes.txt'))
+    assert named.metainfo['classes'] == dataset.metainfo['classes']
     with pytest.raises(UserError, match='has no class names for its masks: set classes'):
         vt.HuggingFaceSegDataset(**options)
 
@@ -229,6 +234,30 @@ def test_masks_are_checked_before_training(layouts, tmp_path):
     assert {problem['file'].rpartition('/own/')[2] for problem in report['problems'] if problem['kind'] == 'mode'} == {
         'train/mask/2'
     }
+
+
+def test_rows_are_checked_without_a_sample_of_each(layouts, tmp_path):
+    cfg = read(CONFIG, tmp_path, layouts / 'saved')
+    (source,) = find_sources(cfg, ('train',))
+    source.look(1, most=256)
+    assert source.samples == []
+    assert source.labels.counts == Counter(seed % 3 for seed in SPLITS['train'])
+    assert source.labels.total == len(SPLITS['train'])
+    assert not any('same image' in line for line in check_data(cfg, ('train', 'val')))
+    for train, val in ((None, 3), (None, [0, 1, 2]), ([0, 1, 2], None), ([0, 1, 2], [2, 1, 0])):  # indices of one split
+        cfg.train_dataloader.dataset.indices = train
+        cfg.val_dataloader.dataset.update(split='train', indices=val)
+        (line,) = [line for line in check_data(cfg, ('train', 'val')) if 'same image' in line]
+        number = len(SPLITS['train']) if val is None else 3
+        assert line.endswith(f'the score of 3 of {number} has no meaning (and 2 more)')
+
+
+def test_labels_of_rows_outside_the_head_are_named(tmp_path):
+    Dataset.from_dict(dict(image=[encode(make_image(0))] * 4, label=[0, 2, 1, 3])).save_to_disk(tmp_path / 'own')
+    cfg = read(CONFIG, tmp_path, tmp_path / 'own')
+    cfg.model.head.num_classes = 2
+    with pytest.raises(UserError, match=r'image/1 has the label 2, outside the 2 classes .* \(and 1 more\)'):
+        check_data(cfg, ('train',))
 
 
 @pytest.mark.parametrize('nothing', [None, dict(bytes=b'', path=None)])

@@ -1,7 +1,7 @@
 """Check the data sets of a config: samples of them before a run, all of them in ``tools/check_dataset.py``."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from mmengine.registry import DATASETS, TRANSFORMS
 from rich.progress import track
 
 from vt.datasets.bands import LoadBands
+from vt.datasets.hugging_face import RowSamples
 from vt.engine.checks.channels import image_channels
 from vt.engine.checks.config import accepted_arguments
 from vt.engine.config_parts import leaves, steps_in
@@ -43,6 +44,7 @@ class Source:
     dataset: BaseDataset | None = None  # None for a type that is not OpenMMLab's
     reader: SampleReader | None = None
     samples: list[Sample] = field(default_factory=list)
+    rows: RowSamples | None = None  # before a run, rows of which only some are in ``samples``; there may be millions
     labels: Labels | None = None  # None if the annotations are not loaded
     problems: list[Problem] = field(default_factory=list)
 
@@ -69,16 +71,19 @@ class Source:
             OSError: a folder does not exist or cannot be read.
         """
         self._load()
-        dataset, reader = self.dataset, self.reader
-        self.samples = [*map(reader.describe, infos_of(dataset))]
-        number = len(self.samples)
+        dataset, reader, infos = self.dataset, self.reader, infos_of(self.dataset)
+        number, indices = len(infos), []
         if most is None or reader.load_mask or reader.load_clips or isinstance(reader.load_image, LoadBands):
             indices = np.linspace(0, number - 1, min(most or number, number)).astype(int).tolist()
-            with ThreadPoolExecutor(threads) as pool:
-                seen = pool.map(lambda index: reader(dataset.get_data_info(index)), indices)
-                silent = most is not None or not self.has_files
-                for index, sample in zip(indices, track(seen, f'Reading {self.split}', len(indices), disable=silent)):
-                    self.samples[index] = sample
+        if most is not None and isinstance(infos, RowSamples):
+            self.rows = infos
+        known = range(number) if self.rows is None else infos.find_labels_from(reader.num_classes)
+        samples = {index: reader.describe(infos[index]) for index in {*known} - {*indices}}
+        with ThreadPoolExecutor(threads) as pool:
+            seen = pool.map(lambda index: reader(dataset.get_data_info(index)), indices)
+            silent = most is not None or not self.has_files
+            samples.update(zip(indices, track(seen, f'Reading {self.split}', len(indices), disable=silent)))
+        self.samples = [samples[index] for index in sorted(samples)]
         if self.has_files and dataset.ann_file and not getattr(reader.load_image, 'backend_args', None):
             self.problems += self._find_missing()
         read = [problem for sample in self.samples for problem in sample.problems]
@@ -86,6 +91,8 @@ class Source:
         # Before a run, images in memory that are equal are no reason to refuse it.
         self.problems += find_contradictions([sample for sample in self.samples if sample.path or most is None])
         self.labels = labels_of(self.split, dataset, self.samples, reader.num_classes)
+        if self.rows is not None:
+            self.labels.counts, self.labels.total = self.rows.count_labels(), number
         self.problems += find_values(self.labels)
         self.problems += find_left_out(dataset)
 
@@ -148,22 +155,34 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
 
 def find_problems(sources: Sequence[Source]) -> list[tuple[str, Problem]]:
     """Return split and problem for all problems of data sets, and of the splits beside each other."""
-    trained = {sample.key: sample for source in sources if source.split == 'train' for sample in source.samples}
+    train = [source for source in sources if source.split == 'train']
     for source in sources:
         if source.split != 'train':
-            source.problems += find_duplicates(source.samples, trained)
+            source.problems += find_duplicates(source, train)
     found = [(source.split, problem) for source in sources for problem in source.problems]
     return [*found, *find_label_problems([source.labels for source in sources if source.labels])]
 
 
-def find_duplicates(samples: Sequence[Sample], trained: dict[str | None, Sample]) -> Iterator[Problem]:
-    """Yield a problem for each image or video that is also in the training data, given these by their keys."""
+def find_duplicates(source: Source, train: Sequence[Source]) -> Iterator[Problem]:
+    """Yield a problem for each image or video of a data set that is also in the training data."""
+    trained = {key: sample for each in train for sample in each.samples if (key := sample.key) is not None}
+    rows = [each.rows for each in train if each.rows is not None]
+    addresses = [getattr(each.dataset, 'address', None) for each in train]
+    samples: Iterable[Sample] = source.samples
+    if source.rows is not None and source.dataset.address in addresses:
+        samples = map(source.reader.describe, source.rows)  # one by one, since there may be millions
+    found = []
     for sample in samples:
-        if sample.key is not None and (same := trained.get(sample.key)):
-            what = 'image' if sample.num_frames is None else 'video'
-            message = f'is the same {what} as {same.name} of train, so that its score has no meaning'
-            advice = '' if sample.path else '; if all are, set test_mode=True, as for MNIST and similar data sets'
-            yield Problem('duplicate', sample.name, message + advice)
+        own = sample if any(each.has_image(sample.path) for each in rows) else None
+        if same := trained.get(sample.key) or own:
+            found.append((sample, same))
+    number = len(source.samples if source.rows is None else source.rows)
+    share = f'the score of {len(found):,} of {number:,} has no meaning'
+    advice = '; set test_mode=True, as for MNIST and similar data sets' if len(found) == number else ''
+    for sample, same in found:
+        what = 'image' if sample.num_frames is None else 'video'
+        message = f'is the same {what} as {same.name} of train: {share}{"" if sample.path else advice}'
+        yield Problem('duplicate', sample.name, message)
 
 
 def find_contradictions(samples: Sequence[Sample]) -> Iterator[Problem]:

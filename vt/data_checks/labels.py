@@ -42,7 +42,7 @@ class Labels:
     @property
     def number(self) -> int:
         """Number of classes."""
-        return len(self.names) if self.names else max(self.counts, default=-1) + 1
+        return len(self.names) if self.names else max(self.present, default=-1) + 1
 
     @property
     def present(self) -> list[int]:

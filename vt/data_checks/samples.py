@@ -213,8 +213,11 @@ def infos_of(dataset: BaseDataset) -> Sequence[dict]:
 
 def sums_of(image: np.ndarray) -> np.ndarray:
     """Return number, sum and sum of squares of the values of each channel of an image, ``(3, channels)``."""
-    channels = np.moveaxis(np.atleast_3d(image), 2, 0).astype(np.float64)
-    return np.array([[channel.size, channel.sum(), (channel**2).sum()] for channel in channels]).T
+    sums = []
+    for channel in np.moveaxis(np.atleast_3d(image), 2, 0):
+        mean, std = (values.item() for values in cv2.meanStdDev(np.ascontiguousarray(channel, np.float32)))
+        sums.append([channel.size, channel.size * mean, channel.size * (std**2 + mean**2)])
+    return np.array(sums).T
 
 
 def digest_of(image: np.ndarray) -> str:

@@ -34,13 +34,15 @@ class LoadBands(LoadImageFromFile):
         backend_args: arguments of mmengine's file backend.
 
     Raises:
-        UserError: a file has another format, is damaged or too large, has no such channel, or has values that are NaN
-            or infinite, or those that GDAL marks as no data, unless they are 0.
+        UserError: ``bands`` are no channels, or a file has another format, is damaged or too large, has no such
+            channel, or has values that are NaN or infinite, or those that GDAL marks as no data, unless they are 0.
     """
 
     def __init__(
         self, bands: Sequence[int] | None = None, channels_first: bool = False, backend_args: dict | None = None
     ) -> None:
+        if bands is not None and not (bands and all(type(band) is int and band >= 0 for band in bands)):
+            raise UserError(f'LoadBands.bands={bands} must be channels of the file, from 0')
         super().__init__(to_float32=True, color_type='unchanged', backend_args=backend_args)
         self.bands, self.channels_first = bands, channels_first
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from mmengine import list_from_file
 from mmseg.datasets import BaseSegDataset
 
 from vt.errors import UserError
@@ -21,7 +22,7 @@ class HuggingFaceSegDataset(BaseSegDataset):
     Args:
         data_root, split: data set, see :func:`vt.datasets.rows.open_rows`.
         image, mask: columns of images and masks; ``mask=None`` without masks.
-        classes: class names in the order of labels; also in ``metainfo``.
+        classes: class names in the order of labels, or the path of a file with one name per line; also in ``metainfo``.
         metainfo: classes and palette, see :class:`mmseg.datasets.BaseSegDataset`.
         **kwargs: other options of :class:`mmseg.datasets.BaseSegDataset`, such as ``pipeline`` and
             ``reduce_zero_label``.
@@ -37,10 +38,11 @@ class HuggingFaceSegDataset(BaseSegDataset):
         split: str = 'train',
         image: str = 'image',
         mask: str | None = 'mask',
-        classes: Sequence[str] | None = None,
+        classes: str | Sequence[str] | None = None,
         metainfo: dict[str, Any] | None = None,
         **kwargs,
     ) -> None:
+        classes = list_from_file(classes) if isinstance(classes, str) else classes
         metainfo = dict(metainfo or {}) | (dict(classes=[*classes]) if classes else {})
         if mask is not None and not metainfo.get('classes'):
             raise UserError('HuggingFaceSegDataset has no class names for its masks: set classes')

@@ -128,7 +128,7 @@ def open_rows(data_root: str, split: str) -> 'Dataset':
     with interpreting(root, HINT):
         if root != folder and split not in (names := read_json(root / SPLITS, HINT, keys=('splits',))['splits']):
             raise UserError(f'{root} has no split {split!r}: there are {", ".join(map(str, names))}')
-        state = read_json(folder / STATE, HINT, keys=('_data_files',))
+        state = read_json(file_in(root, folder.relative_to(root) / STATE), HINT, keys=('_data_files',))
         if root == folder and state.get('_split') not in (None, split):
             raise UserError(f'{root} is the split {state["_split"]!r}, not {split!r}: correct split or data_root')
         files = [file_in(root, folder.relative_to(root) / file['filename']) for file in state['_data_files']]
