@@ -22,8 +22,8 @@ from torch.nn.functional import adaptive_avg_pool2d, interpolate
 
 from vt.analysis.figures import image_cells
 from vt.analysis.tables import print_table
-from vt.commands.attention import write
-from vt.commands.outputs import check_output, write_measured
+from vt.commands.attention import check_figure, write
+from vt.commands.outputs import write_measured
 from vt.datasets import DigitScenes
 from vt.engine.prepare import read_config
 from vt.engine.run_record import as_plain
@@ -44,7 +44,7 @@ SIZE = 224  # of an image for which no config has another one
 
 def report_reach(args: argparse.Namespace) -> None:
     """Draw from which places one token takes what it becomes, in each kind of attention of some models' configs."""
-    check_output(args.out, *args.configs, args.image)
+    check_figure(args.out, *args.configs, args.image)
     image = DigitScenes('test')[0]['img'] if args.image is None else read_image(args.image)
     image = mmcv.bgr2rgb(image)
     reaches = []
@@ -62,7 +62,7 @@ def report_reach(args: argparse.Namespace) -> None:
 
 def report_objects(args: argparse.Namespace) -> None:
     """What each part of a model takes for the objects that have to be compared, before and after it was trained."""
-    check_output(args.plot, args.config, args.checkpoint)
+    check_figure(args.plot, args.config, args.checkpoint)
     model, dataset, indices, source = prepare(args)
     after = measure_objects(model, dataset, indices)
     names = args.parts or list(after)

@@ -19,8 +19,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.data import Dataset
 
 from vt.analysis.tables import print_table
-from vt.commands.attention import write
-from vt.commands.outputs import check_output, write_measured
+from vt.commands.attention import check_figure, write
+from vt.commands.outputs import write_measured
 from vt.errors import UserError
 from vt.inference.test_set import preprocessed
 
@@ -34,7 +34,7 @@ def report_locality(args: argparse.Namespace) -> None:
     if args.config.startswith(MMPRETRAIN):
         configs = Path(mmpretrain.__file__).parent / '.mim/configs'
         args.config = str(configs / args.config.removeprefix(MMPRETRAIN))
-    check_output(args.plot, args.config, args.checkpoint)
+    check_figure(args.plot, args.config, args.checkpoint)
     model, dataset, indices, source = prepare(args)
     locality = measure_locality(model, dataset, indices)
     weights = Path(args.checkpoint).name if args.checkpoint else 'random weights, as initialised'

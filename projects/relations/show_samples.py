@@ -6,7 +6,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from vt.analysis.figures import image_cells, save_figure
-from vt.commands.outputs import check_output
+from vt.commands.attention import check_figure
 from vt.engine.image_hooks import as_strip, reads_bgr
 from vt.engine.prepare import read_config
 from vt.inference.test_set import build_test_set, name_class, spread_over_classes
@@ -22,7 +22,7 @@ def parse_args() -> argparse.Namespace:
 
 def show_samples(args: argparse.Namespace) -> None:
     """Draw one row of test images per config, with their classes."""
-    check_output(args.out, *args.configs)
+    check_figure(args.out, *args.configs)
     size = len(args.configs), args.images
     figure = Figure(figsize=(1.2 * size[1], 1.4 * size[0]), layout='constrained')
     for path, row in zip(args.configs, image_cells(figure, *size)):

@@ -274,6 +274,12 @@ def test_without_results_the_earlier_ones_stay(out, tmp_path):
     assert [*tmp_path.iterdir()] == [tmp_path / out]
 
 
+def test_the_folder_of_results_is_created(tmp_path):
+    with ResultFile(tmp_path / 'new/r.csv') as out:
+        out.add(result_of('a'))
+    assert (tmp_path / 'new/r.csv').read_text().splitlines()[1] == 'a,0,one,1.0'
+
+
 def test_results_follow_the_link_that_a_person_names_and_no_other(tmp_path):
     (tmp_path / 'mine').write_text('mine')
     (tmp_path / 'link.csv').symlink_to(tmp_path / 'r.csv')

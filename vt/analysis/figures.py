@@ -23,8 +23,8 @@ def image_cells(figure: Figure | SubFigure, rows: int, columns: int) -> np.ndarr
     return axes
 
 
-def save_figure(figure: Figure, path: str | Path, dpi: int = 100, follow: bool = False) -> None:
-    """Write a figure to a file, in the format of its suffix; ``follow`` as in :func:`write_atomically`.
+def figure_format(path: str | Path) -> str:
+    """Return the format of a figure's file, by its suffix.
 
     Raises:
         UserError: the suffix is not a format of figures.
@@ -32,7 +32,12 @@ def save_figure(figure: Figure, path: str | Path, dpi: int = 100, follow: bool =
     kind, kinds = Path(path).suffix[1:].lower(), FigureCanvasAgg.get_supported_filetypes()
     if kind not in kinds:
         raise UserError(f'{path}: a figure is written as .{", .".join(sorted(kinds))}')
-    write_atomically(path, render_figure(figure, kind, dpi), follow)
+    return kind
+
+
+def save_figure(figure: Figure, path: str | Path, dpi: int = 100, follow: bool = False) -> None:
+    """Write a figure to a file, in its :func:`figure_format`; ``follow`` as in :func:`write_atomically`."""
+    write_atomically(path, render_figure(figure, figure_format(path), dpi), follow)
 
 
 def render_figure(figure: Figure, kind: str = 'png', dpi: int = 100) -> bytes:

@@ -12,7 +12,7 @@ from torch import nn
 from vt.analysis.attention.heat_maps import HeatMapper, find_method
 from vt.analysis.attention.token_attention import measure_tokenizers, print_tokenizers
 from vt.analysis.attention.token_figure import draw_attention, draw_over_time, look, name_part
-from vt.analysis.figures import save_figure
+from vt.analysis.figures import figure_format, save_figure
 from vt.apis import get_model
 from vt.engine.image_hooks import reads_bgr
 from vt.engine.launch import is_segmentation
@@ -87,7 +87,7 @@ def prepare_images(args: argparse.Namespace, name: str) -> tuple[nn.Module, Path
     cfg = read_config(args.config, args.cfg_options)
     work_dir = Path(cfg.get('work_dir') or Path('work_dirs', Path(args.config).stem))
     out = args.out or (work_dir if work_dir.is_dir() else Path()) / name
-    check_output(out, args.config, args.checkpoint, *args.inputs)
+    check_figure(out, args.config, args.checkpoint, *args.inputs)
     model = build(cfg, args.checkpoint)
     cfg = model.cfg  # with the preprocessing of the weights
     dataset = build_test_set(cfg, **dict(lazy_init=True) if args.inputs else {})  # its files are not needed
@@ -95,6 +95,13 @@ def prepare_images(args: argparse.Namespace, name: str) -> tuple[nn.Module, Path
     samples = samples or [dataset[index] for index in spread_over_classes(dataset, args.images)]
     titles = [describe_image(model, None if is_segmentation(cfg) else dataset, sample) for sample in samples]
     return model, out, samples, titles
+
+
+def check_figure(out: str | Path | None, *inputs: str | Path | None) -> None:
+    """Check the path of a figure before any work is done, as :func:`check_output`, and its suffix."""
+    check_output(out, *inputs)
+    if out is not None:
+        figure_format(out)
 
 
 def write(figure: Figure, out: str | Path, dpi: int = 100) -> None:

@@ -49,7 +49,7 @@ def check_dataset(args: argparse.Namespace) -> None:
     print_channels(report, cfg)
     print_imbalance(sources, cfg)
     if folder is not None:
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         write_json(report, folder / 'data.json')
         write_page(folder / 'index.html', args.config, report, sources, reads_bgr(cfg))
         print(f'written to {folder}')

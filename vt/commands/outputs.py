@@ -7,7 +7,7 @@ from typing import Any
 import mmengine
 import torch
 
-from vt.checkpoints.files import write_atomically
+from vt.checkpoints.files import temporary_folder, write_atomically
 from vt.engine.run_record import as_plain, describe_origin
 from vt.errors import UserError
 
@@ -20,7 +20,7 @@ def check_output(out: str | Path | None, *inputs: str | Path | None) -> None:
         *inputs: paths of files that are read.
 
     Raises:
-        UserError: the path is one of the inputs, or a folder.
+        UserError: the path is one of the inputs, or a folder, or its folder can neither be written to nor created.
     """
     if out is None:
         return
@@ -29,6 +29,23 @@ def check_output(out: str | Path | None, *inputs: str | Path | None) -> None:
         raise UserError(f'{out} is a folder: give the name of a file to write')
     if out.exists() and any(path and os.path.exists(path) and out.samefile(path) for path in inputs):
         raise UserError(f'{out} is an input and would be overwritten: give another file to write')
+    if out.is_file() or not out.exists():  # no device such as /dev/stdout
+        check_folder(Path(os.path.realpath(out)).parent)
+
+
+def check_folder(folder: Path) -> None:
+    """Check before any work is done that a folder can be written to, or created.
+
+    Raises:
+        UserError: it cannot, such as in a file or on a read-only disk.
+    """
+    while not os.path.lexists(folder):
+        folder = folder.parent
+    try:
+        with temporary_folder(folder):
+            pass
+    except OSError as error:
+        raise UserError(f'{folder} is no folder that can be written to ({error.strerror}): give another') from error
 
 
 def write_json(record: Any, out: str | Path, indent: int | None = 2, follow: bool = False) -> None:

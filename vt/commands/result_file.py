@@ -29,6 +29,7 @@ class ResultFile:
         self.file: TextIOWrapper | None = None  # results of a killed process stay until there are new ones
 
     def __enter__(self) -> 'ResultFile':
+        self.out.parent.mkdir(parents=True, exist_ok=True)
         return self
 
     def add(self, result: dict[str, Any]) -> None:

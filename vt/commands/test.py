@@ -34,7 +34,7 @@ from vt.inference.mask_files import mask_paths
 
 from .arguments import load_config
 from .evaluation_report import add_collector, check_report_folder, write_report
-from .outputs import write_json, write_measured
+from .outputs import check_folder, check_output, write_json, write_measured
 from .report_comparison import read_earlier
 
 METRICS = '.json'  # as the suffix of --out; others are of predictions
@@ -114,6 +114,10 @@ def testing_config(args: argparse.Namespace) -> Config:
     suffix, what = ('', 'predicted maps to a folder') if is_segmentation(cfg) else ('.pkl', 'predictions as .pkl')
     if args.out and Path(args.out).suffix not in (METRICS, suffix):
         raise UserError(f'--out {args.out}: metrics are written as {METRICS}, {what}')
+    if args.out and not Path(args.out).suffix:
+        check_folder(Path(args.out))
+    else:
+        check_output(args.out, args.config, args.checkpoint)
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.show_dir:
