@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from vt.checkpoints.files import read_json
+from vt.checkpoints.files import interpreting, read_json
 from vt.engine.errors import describe
 from vt.errors import UserError
 
@@ -45,9 +45,10 @@ def describe_run(work_dir: Path) -> dict[str, str]:
         UserError: a record is damaged.
     """
     training, benchmark = _read(work_dir, ['config']), Path(f'{work_dir}.benchmark.json')
-    measured = training
+    measured, again = training, 'measure it: tools/test.py --benchmark'
     if benchmark.is_file():
-        measured = training | read_json(benchmark, 'measure it: tools/test.py --benchmark')
+        with interpreting(benchmark, again):
+            measured = training | read_json(benchmark, again)
     tested = measured.get('checkpoint')
     numbers = {
         'parameters (M)': ('.2f', 1e6, measured.get('parameters')),
