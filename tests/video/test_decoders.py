@@ -99,6 +99,7 @@ def drop_key_frame(path):
 
 
 NO_VIDEO = 'it is an image, not a video|finds no video|cannot be decoded'
+CUT = 'it has only .* frames: it is damaged or cut off'
 REFUSED = {  # how a file is made, and what is said of it
     'gone.mp4': (lambda path: None, 'it does not exist'),
     'empty.mp4': (lambda path: path.write_bytes(b''), 'finds no video in it'),
@@ -108,11 +109,11 @@ REFUSED = {  # how a file is made, and what is said of it
     ),
     'image.png': (lambda path: cv2.imwrite(str(path), draw(1)[0]), NO_VIDEO),
     'image.jpg': (lambda path: cv2.imwrite(str(path), draw(1)[0]), NO_VIDEO),
-    'no frames.avi': (lambda path: write(path, [], 'MJPG'), '.'),
-    'cut off.avi': (lambda path: halve(write(path, draw(NUMBER), 'MJPG')), '.'),
-    'ends early.mp4': (end_early, '.'),
-    'ends early.mkv': (end_early, '.'),
-    'ends early.avi': (end_early, '.'),
+    'no frames.avi': (lambda path: write(path, [], 'MJPG'), 'it has no frames'),
+    'cut off.avi': (lambda path: halve(write(path, draw(NUMBER), 'MJPG')), CUT),
+    'ends early.mp4': (end_early, CUT),
+    'ends early.mkv': (end_early, 'frame 79 of .* cannot be decoded: the file is damaged or cut off'),
+    'ends early.avi': (end_early, CUT),
     'without its key frame.avi': (drop_key_frame, 'it starts without a key frame'),
 }
 
