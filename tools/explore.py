@@ -18,7 +18,11 @@ def parse_args() -> argparse.Namespace:
         '--compare', nargs=2, metavar=('CONFIG', 'CHECKPOINT'), help='a second model, shown beside the first'
     )
     shown.add_argument(
-        '--inputs', nargs='+', default=[], metavar='IMAGE', help='images, or folders of images, to show first'
+        '--inputs',
+        nargs='+',
+        default=[],
+        metavar='IMAGE',
+        help='images, or folders of images, to show instead of test images',
     )
     shown.add_argument(
         '--images',
