@@ -111,23 +111,23 @@ def write_atomically(path: str | os.PathLike, data: bytes | memoryview | str, fo
 
 
 def read_json(path: Path, hint: str, keys: Sequence[str] = ()) -> Any:
-    """Read the dict of a JSON file.
+    """Read a JSON file.
 
     Args:
         path: path of the file.
         hint: how to make the file; the end of error messages.
-        keys: required keys.
+        keys: required keys of a dict; without any, the file may contain anything.
 
     Raises:
         MissingFileError: the file does not exist.
         FileError: it cannot be opened.
-        UserError: it is damaged, contains no dict, or lacks a key.
+        UserError: it is damaged, or lacks a key.
     """
     if not path.is_file():
         raise MissingFileError(f'there is no {path}; {hint}')
     with interpreting(path, hint):
         content = json.loads(path.read_bytes())
-        if not isinstance(content, dict):
+        if keys and not isinstance(content, dict):
             raise UserError(f'{path} contains a {type(content).__name__}, not a dict; {hint}')
         if missing := [key for key in keys if key not in content]:
             raise UserError(f'{path} lacks {", ".join(missing)}; {hint}')
