@@ -165,7 +165,7 @@ class ToolParser(argparse.ArgumentParser):
         )
         group.add_argument(
             '--launcher',
-            choices=['auto', 'none', 'pytorch', 'slurm'],
+            choices=['auto', 'none', 'pytorch', 'slurm', 'mpi'],
             default='auto',
             help='what starts several processes (default: auto, from the environment variables)',
         )
