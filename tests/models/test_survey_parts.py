@@ -132,7 +132,7 @@ CASES += [(name, stages, 2, built, size, False) for name, stages, built, size in
 def test_system_is_its_equations(name, stages, batch, built, size, training):
     torch.manual_seed(sum(size))
     backbone = build(name, built, stages, training, **SMALL.get(name, {}))
-    if name == 'vitae-small':  # the features of its cells, as they are written down, underflow
+    if name == 'vitae-small':  # the features of its cells, as they are printed in the paper, underflow
         for stage in backbone.stages[:2]:
             stage.embed.attend.qkv.weight.data.mul_(0.1)
     assert_is_its_equations(name, backbone, batch, size, stages, training)
