@@ -62,7 +62,9 @@ def check_hooks(cfg: Config) -> None:
     """
     named = cfg.get('default_hooks') or {}
     for hook in (*named.values(), *(cfg.get('custom_hooks') or ())):
-        if isinstance(hook, dict) and 'Checkpoint' in str(hook.get('type')) and (elsewhere := PLACES & hook.keys()):
+        kind = _find(hook.get('type'), HOOKS, cfg.get('default_scope')) if isinstance(hook, dict) else None
+        saves = isinstance(kind, type) and issubclass(kind, CheckpointHook)
+        if saves and (elsewhere := PLACES & hook.keys()):
             raise UserError(
                 f'{hook["type"]}: checkpoints are epoch_N.pth or iter_N.pth in the work directory (--work-dir), and '
                 f'published by tools/publish.py: remove {", ".join(sorted(elsewhere))}'
