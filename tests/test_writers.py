@@ -12,7 +12,7 @@ WRITES |= {'save_model', 'quantize_static', 'quant_pre_process'}
 SAVES = {'save', 'dump', 'save_file', 'to_parquet', 'save_to_disk', 'savez', 'savez_compressed', 'tofile'}
 # Places that may: the function itself, files that nobody keeps, what is no file, and what is added to line by line.
 ALLOWED = {
-    'vt/checkpoints/files.py': {'Path(path).write_bytes', 'part.write_bytes', 'open_plain'},
+    'vt/files.py': {'Path(path).write_bytes', 'part.write_bytes', 'open_plain'},
     'vt/apis/exporting.py': {
         *('torch.export.save', 'aoti_compile_and_package', 'torch.onnx.export'),
         *('quant_pre_process', 'quantize_static', 'openvino.save_model'),  # a temporary folder

@@ -7,10 +7,10 @@ from pathlib import Path
 from vt.analysis.ablation.records import read_each
 from vt.analysis.figures import save_figure
 from vt.analysis.tables import print_table
-from vt.checkpoints.files import write_atomically
 from vt.commands.outputs import write_measured
 from vt.engine.errors import one_line_errors
 from vt.errors import UserError
+from vt.files import write_atomically
 
 from . import ablations, benchmark, complexity, model_pages, survey
 from .markdown import ROOT

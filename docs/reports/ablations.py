@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 
 from vt.analysis.ablation.records import pick_score
 from vt.analysis.ablation.score_tables import Scores, compare
-from vt.checkpoints.files import read_json
 from vt.errors import UserError
+from vt.files import read_json
 
 from .markdown import Rows, cells, plus_minus, table
 from .paper import ABLATIONS, load_tables

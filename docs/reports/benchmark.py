@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vt.analysis.ablation.score_tables import Scores, describe, mean_margin
-from vt.checkpoints.files import read_json
+from vt.files import read_json
 
 from .markdown import BENCHMARKS, RECORDS, plus_minus, short_name, table
 from .scores import by_label, compare_two, describe_source, read_table, tell_change

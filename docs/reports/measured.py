@@ -1,6 +1,6 @@
 """The table of what ``tools/analysis/attention.py`` measured and wrote."""
 
-from vt.checkpoints.files import read_json
+from vt.files import read_json
 
 from .markdown import ROOT, cells, table
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from vt.checkpoints.files import read_json
+from vt.files import read_json
 
 from .complexity import COST
 from .markdown import Rows, cells, config_path, table

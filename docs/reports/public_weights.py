@@ -1,7 +1,7 @@
 """The table of public weights: each model by each format, and how far its logits are from the source's own."""
 
-from vt.checkpoints.files import read_json
 from vt.errors import UserError
+from vt.files import read_json
 
 from .markdown import BENCHMARKS, Rows, config_path, table
 

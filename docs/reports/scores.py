@@ -14,7 +14,7 @@ import numpy as np
 from scipy.stats import ttest_ind
 
 from vt.analysis.ablation.score_tables import CONFIDENCE, Change, Scores, describe, describe_origin, summarize_row
-from vt.checkpoints.files import read_json
+from vt.files import read_json
 
 from .markdown import RECORDS, ROOT, count_one, plus_minus, table
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from vt.checkpoints.files import read_json
+from vt.files import read_json
 
 
 def read_medians(paths: Iterable[Path]) -> pd.DataFrame:

@@ -6,7 +6,7 @@ from mmengine.config import Config
 
 from vt.apis import find_config, list_models
 from vt.apis.published import PUBLISHED
-from vt.checkpoints.files import read_json
+from vt.files import read_json
 
 from .complexity import COST, count_config
 from .components import describe_choices, describe_survey_models, read_survey_models

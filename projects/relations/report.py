@@ -12,8 +12,8 @@ import yaml
 from docs.reports.ablations import draw
 from docs.reports.pages import fill_places
 from vt.analysis.figures import save_figure
-from vt.checkpoints.files import write_atomically
 from vt.engine.errors import one_line_errors
+from vt.files import write_atomically
 
 from . import tables
 

@@ -25,7 +25,7 @@ from docs.reports.scores import (
 )
 from vt.analysis.ablation import sweep_report
 from vt.analysis.ablation.score_tables import Change, Scores, compare, mean_margin
-from vt.checkpoints.files import read_json
+from vt.files import read_json
 
 from .influence import describe_objects
 

@@ -26,11 +26,11 @@ from torch import Tensor, nn
 
 from vt import ops
 from vt.analysis.speed.timing import run_seconds, synchronize
-from vt.checkpoints.files import read_json, write_atomically
 from vt.engine.cuda_graphs import capture
 from vt.engine.errors import in_one_line
 from vt.engine.prepare import PACKAGE, ROOT
 from vt.engine.run_record import describe_origin
+from vt.files import read_json, write_atomically
 
 from . import sdpa
 from .ceilings import CeilingMeter

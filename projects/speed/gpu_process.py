@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from vt._libraries import importing
-from vt.checkpoints.files import write_atomically
 from vt.errors import UserError
+from vt.files import write_atomically
 
 # Functions in the order of their worth. Each begins if so many seconds are left; after twice as many no row begins.
 PARTS = dict(environment=20, ceilings=10, kernels=30, necks=45, resnets=60, paths=35, trainings=75, compiled=45)

@@ -8,7 +8,7 @@ import pandas as pd
 
 from docs.reports.markdown import short_name
 from vt.analysis.ablation.records import pick_score
-from vt.checkpoints.files import read_json
+from vt.files import read_json
 
 SCRIPT = 'python -m projects.speed.gpu_report projects/speed/measured/CARD'
 # What tells one row of a part from another.

@@ -23,12 +23,12 @@ from vt import apis
 from vt.analysis.tables import print_table
 from vt.apis.exporting import run_onnx
 from vt.apis.predict_exported import predict
-from vt.checkpoints.files import read_json
 from vt.commands.arguments import ToolParser
 from vt.commands.outputs import check_output, write_measured
 from vt.engine.errors import one_line_errors
 from vt.engine.prepare import ROOT
 from vt.engine.speed_settings import compile_parts, keep_freed_memory, use_threads
+from vt.files import read_json
 
 from .data_loading import write_jpegs
 from .timing import median_of_rounds

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from docs.reports.markdown import Rows, cells, fill, milliseconds, short_name
 from docs.reports.metafiles import read_models
-from vt.checkpoints.files import read_json
 from vt.errors import MissingFileError
+from vt.files import read_json
 
 from . import gpu_tables
 from .scaling import Line, draw_lines, exponent, scaling_lines

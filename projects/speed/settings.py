@@ -16,8 +16,8 @@ from mmcv.cnn import fuse_conv_bn
 from torch import Tensor, nn
 
 from vt.analysis.speed import comparison
-from vt.checkpoints.files import read_json
 from vt.errors import UserError
+from vt.files import read_json
 from vt.models.token_side import prepare_for_onednn
 from vt.ops.compiled import compile_pixels
 from vt.ops.token_products import choose_token_library

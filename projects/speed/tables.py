@@ -6,7 +6,7 @@ import numpy as np
 
 from docs.reports.components import read_survey_models
 from docs.reports.markdown import Rows, cells, table
-from vt.checkpoints.files import read_json
+from vt.files import read_json
 
 from .performance import MEASURED
 from .speeds import by_kind, first_beside_others, read_speeds

@@ -20,10 +20,10 @@ from docs.reports.markdown import ROOT, Rows, config_path
 from docs.reports.scores import by_label, read_table, tell_verdict
 from vt.analysis.ablation.score_tables import Scores, compare
 from vt.apis import get_model
-from vt.checkpoints.files import read_json
 from vt.engine.counting import count_complexity
 from vt.engine.launch import draw_weights
 from vt.engine.prepare import read_config
+from vt.files import read_json
 from vt.inference.test_set import build_test_set
 
 FOLDER = Path(__file__).parent

@@ -4,9 +4,9 @@ import pytest
 
 from docs.reports import benchmark
 from docs.reports.train import read_runs, read_tables
-from vt.checkpoints.files import read_json
 from vt.commands.arguments import parse_options
 from vt.engine.prepare import read_config
+from vt.files import read_json
 
 TABLES = [name for name in read_tables() if name.startswith('fashion-mnist')]
 

@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
 
-from vt.checkpoints.files import write_atomically
 from vt.errors import UserError
+from vt.files import write_atomically
 
 
 def image_cells(figure: Figure | SubFigure, rows: int, columns: int) -> np.ndarray:

@@ -22,8 +22,8 @@ from mmengine.model import BaseModel
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
-from vt.checkpoints.files import write_atomically
 from vt.errors import UserError
+from vt.files import write_atomically
 
 Run = Callable[[Tensor], list[np.ndarray]]
 SUFFIXES = dict(program='.pt2', onnx='.onnx', int8='.int8.onnx', openvino='.xml', aot='.aot.pt2')

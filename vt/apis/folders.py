@@ -19,12 +19,12 @@ from mmengine.registry import MODELS, TRANSFORMS, Registry
 
 import vt
 from vt._libraries import import_library
-from vt.checkpoints.files import file_in, interpreting, read_json, write_atomically
 from vt.checkpoints.publishing import as_safetensors
 from vt.checkpoints.weights import unwrap
 from vt.engine.checks.config import accepted_arguments, check_values
 from vt.engine.prepare import DISTRIBUTION
 from vt.errors import MissingFileError, UserError
+from vt.files import file_in, interpreting, read_json, write_atomically
 from vt.inference.inputs import input_shape, pipeline_of, pipeline_steps
 from vt.registry import import_every_part
 from vt.untrusted_text import check_dataset_meta, printable

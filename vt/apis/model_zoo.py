@@ -16,7 +16,6 @@ from mmengine.model import BaseModel
 from torch import nn
 
 from vt._libraries import import_library, importing
-from vt.checkpoints.files import interpreting
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.reading import Checkpoint, read
 from vt.checkpoints.weights import load_own_parts, load_weights
@@ -27,6 +26,7 @@ from vt.engine.mixed_precision import keep_scores_exact
 from vt.engine.prepare import ROOT, apply_options, read_config
 from vt.engine.speed_settings import SpeedSettings, to_channels_last
 from vt.errors import UserError
+from vt.files import interpreting
 from vt.inference.test_set import build_test_set, in_scope
 from vt.models.token_side import prepare_for_onednn
 from vt.ops.token_products import use_fastest_library

@@ -14,8 +14,8 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from vt.checkpoints.files import interpreting, read_json, write_atomically
 from vt.errors import UserError
+from vt.files import interpreting, read_json, write_atomically
 from vt.image_bounds import EXTENSIONS, check_scores
 from vt.inference.image_files import find_files, read_image
 from vt.inference.mask_files import encode_mask, mask_paths

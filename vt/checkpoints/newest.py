@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from vt.errors import UserError
+from vt.files import POINTER
 
-from .files import POINTER
 from .reading import RefusedError, load_checkpoint
 
 OWN = re.compile(r'(best_.+_|interrupted_|)(epoch|iter)_(0|[1-9]\d*)\.pth')  # names that runs give

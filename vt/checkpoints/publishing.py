@@ -12,9 +12,9 @@ from torch import Tensor
 
 import vt
 from vt.errors import UserError
+from vt.files import interpreting, write_atomically
 from vt.untrusted_text import printable
 
-from .files import interpreting, write_atomically
 from .reading import SUFFIX, Checkpoint, content_digits, load_checkpoint
 
 OF_THE_RUN = re.compile(r'^(work_dir|load_from|resume) = .*\n', re.MULTILINE)  # settings unrelated to the model

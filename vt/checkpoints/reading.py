@@ -19,9 +19,9 @@ from safetensors import safe_open
 from torch import Tensor, serialization
 
 from vt.errors import DamagedError, MissingFileError, UserError
+from vt.files import interpreting
 from vt.untrusted_text import check_dataset_meta, printable
 
-from .files import interpreting
 from .grids import Size, read_image_size
 from .plain import PLACEHOLDERS, Conversion, restore_histories
 from .public import locate, read_timm

@@ -9,11 +9,11 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from vt.analysis.figures import image_address, shrink
-from vt.checkpoints.files import write_atomically
 from vt.data_checks.data import Source
 from vt.data_checks.data_report import in_line
 from vt.data_checks.samples import Sample
 from vt.datasets.bands import as_rgb
+from vt.files import write_atomically
 from vt.untrusted_text import printable
 from vt.video.decoders import open_video
 

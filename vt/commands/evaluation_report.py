@@ -32,13 +32,13 @@ from vt.analysis.evaluation import (
 )
 from vt.analysis.evaluation_figures import draw_confusion, draw_curves, draw_reliability, read_curves
 from vt.analysis.figures import figure_address, image_address, shrink
-from vt.checkpoints.files import write_atomically
 from vt.checkpoints.weights import unwrap
 from vt.engine.checks.classes import has_labels, without_wrappers
 from vt.engine.image_hooks import reads_bgr, visible
 from vt.engine.launch import is_segmentation
 from vt.engine.run_record import describe_origin
 from vt.errors import UserError
+from vt.files import write_atomically
 from vt.untrusted_text import printable
 
 from .data_page import MAX_NAME, ROWS, TEMPLATES, colour

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from vt.apis.inferencers import VideoInferencer, inferencer_of
 from vt.apis.model_zoo import resolve_config
-from vt.checkpoints.files import write_atomically
 from vt.engine.launch import require_device
 from vt.errors import UserError
 from vt.explorer.looking import ShownImage, open_image, pick_from_test_set
 from vt.explorer.views import Models, write_report
+from vt.files import write_atomically
 from vt.image_bounds import EXTENSIONS as IMAGES
 from vt.inference.image_files import find_files
 

@@ -22,10 +22,10 @@ from vt.analysis.speed.timing import time_interleaved
 from vt.analysis.tables import print_table
 from vt.apis.exporting import Network, Run, answered_by, encode, export_program, largest_difference, require_packages
 from vt.apis.model_zoo import get_model, resolve_config
-from vt.checkpoints.files import write_atomically
 from vt.engine.run_record import describe_device
 from vt.engine.speed_settings import use_threads
 from vt.errors import UserError
+from vt.files import write_atomically
 from vt.inference.features import build_plain_training_set
 from vt.inference.inputs import Images, Videos
 from vt.inference.test_set import build_test_set, in_scope, spread_evenly

@@ -21,9 +21,9 @@ from PIL import Image
 from vt.apis import predict_exported
 from vt.apis.folders import plain_steps
 from vt.apis.inferencers import inferencer_of
-from vt.checkpoints.files import write_atomically
 from vt.engine.errors import describe, in_one_line
 from vt.errors import UserError
+from vt.files import write_atomically
 from vt.image_bounds import EXTENSIONS
 from vt.inference.image_files import find_files
 from vt.inference.inputs import input_shape, takes_bgr

@@ -7,9 +7,9 @@ from typing import Any
 import mmengine
 import torch
 
-from vt.checkpoints.files import temporary_folder, write_atomically
 from vt.engine.run_record import as_plain, describe_origin
 from vt.errors import UserError
+from vt.files import temporary_folder, write_atomically
 
 
 def check_output(out: str | Path | None, *inputs: str | Path | None) -> None:

@@ -19,11 +19,11 @@ from torch import Tensor
 from vt.analysis.tables import print_table
 from vt.apis.inferencers import VideoInferencer, inferencer_of
 from vt.apis.model_zoo import resolve_config
-from vt.checkpoints.files import read_json, write_atomically
 from vt.engine.errors import describe, in_one_line
 from vt.engine.launch import is_segmentation, require_device
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
+from vt.files import read_json, write_atomically
 from vt.image_bounds import EXTENSIONS as IMAGES
 from vt.inference.image_files import check_paths, find_files
 from vt.inference.inputs import MAX_THREADS, default_workers, in_batches, read_ahead

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from vt.analysis.evaluation import compare_paired
-from vt.checkpoints.files import read_json
 from vt.errors import UserError
+from vt.files import read_json
 from vt.untrusted_text import composed
 
 HINT = 'give the folder of an earlier --report of the same test set'

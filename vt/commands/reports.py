@@ -8,8 +8,8 @@ from vt.analysis.ablation import score_tables, sweep_report
 from vt.analysis.ablation.records import describe_run, label_run, read_each
 from vt.analysis.figures import save_figure
 from vt.analysis.tables import print_table, to_csv, to_markdown
-from vt.checkpoints.files import write_atomically
 from vt.errors import UserError
+from vt.files import write_atomically
 
 from .outputs import write_json
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vt.analysis.tables import printable_cells
-from vt.checkpoints.files import open_plain
+from vt.files import open_plain
 from vt.untrusted_text import printable
 
 

@@ -17,7 +17,6 @@ from vt.analysis.attention.heat_maps import HeatMapper, find_method
 from vt.analysis.speed.inference_cost import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
 from vt.apis.published import LIBRARIES, find_published, prepare_as_published
-from vt.checkpoints.files import write_atomically
 from vt.checkpoints.weights import unwrap
 from vt.data_checks.data import check_data
 from vt.engine.checks.channels import check_image_channels
@@ -30,6 +29,7 @@ from vt.engine.launch import build_runner, is_segmentation
 from vt.engine.prepare import require_file
 from vt.engine.run_record import describe_device
 from vt.errors import UserError
+from vt.files import write_atomically
 from vt.inference.mask_files import mask_paths
 
 from .arguments import load_config

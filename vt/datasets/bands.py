@@ -10,8 +10,8 @@ import numpy as np
 from mmcv.transforms import LoadImageFromFile
 from mmengine import fileio
 
-from vt.checkpoints.files import interpreting
 from vt.errors import UserError
+from vt.files import interpreting
 from vt.image_bounds import NUMPY, TIFF, check_bands, check_image_size
 from vt.registry import TRANSFORMS
 from vt.untrusted_text import printable

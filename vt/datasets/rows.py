@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mmengine.fileio import BaseStorageBackend, register_backend
 
-from vt.checkpoints.files import file_in, interpreting, read_json
 from vt.errors import MissingFileError, UserError
+from vt.files import file_in, interpreting, read_json
 from vt.image_bounds import check_image_size
 
 if TYPE_CHECKING:

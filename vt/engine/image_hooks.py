@@ -15,9 +15,9 @@ from mmengine.structures import BaseDataElement
 from mmengine.visualization import Visualizer
 from torch import Tensor
 
-from vt.checkpoints.files import replacing
 from vt.datasets.bands import as_rgb
 from vt.errors import UserError
+from vt.files import replacing
 from vt.registry import HOOKS
 
 from .checks.channels import preprocessor_of

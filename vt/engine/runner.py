@@ -20,7 +20,6 @@ from torch import nn
 from torch.distributed.fsdp import FSDPModule
 from torch.utils.data import DataLoader
 
-from vt.checkpoints.files import interpreting, replacing, write_atomically
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.plain import make_plain
 from vt.checkpoints.weights import load_own_parts
@@ -28,6 +27,7 @@ from vt.engine.interruption.seeds import seeded_loader
 from vt.engine.interruption.work_directory import WRITTEN, WorkDirectory
 from vt.engine.processes.sharding import ShardSettings, checkpoint_of, gather, like, shard_run
 from vt.errors import UserError
+from vt.files import interpreting, replacing, write_atomically
 from vt.models.recomputation import keep_statistics_in_backward
 from vt.models.token_side import prepare_for_onednn
 from vt.ops.compiled import compile_pixels

@@ -20,8 +20,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vt.checkpoints.files import open_plain, read_json, write_atomically
 from vt.errors import UserError
+from vt.files import open_plain, read_json, write_atomically
 
 from .prepare import ROOT
 

@@ -8,9 +8,9 @@ import numpy as np
 from PIL import Image
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
-from vt.checkpoints.files import interpreting
 from vt.engine.output_paths import distinct_paths
 from vt.errors import UserError
+from vt.files import interpreting
 from vt.image_bounds import TIFF
 
 from .image_files import check_paths

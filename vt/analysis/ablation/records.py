@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from vt.checkpoints.files import interpreting, read_json
 from vt.engine.errors import describe
 from vt.errors import UserError
+from vt.files import interpreting, read_json
 
 KEYS = ('config', 'length', 'seed', 'options', 'date', 'device', 'versions', 'seconds', 'iterations', 'batch_size')
 METRICS = {'accuracy/top1': 'top-1', 'mIoU': 'mIoU'}

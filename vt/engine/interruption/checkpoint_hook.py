@@ -10,10 +10,10 @@ from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
 from torch.distributed.fsdp import FSDPModule
 
-from vt.checkpoints.files import POINTER, write_atomically
 from vt.checkpoints.newest import own_checkpoints
 from vt.engine.checks.losses import why_not_save
 from vt.engine.console import unprinted
+from vt.files import POINTER, write_atomically
 from vt.registry import HOOKS
 
 STEPS, INTERRUPTED, BEST = 'steps', 'interrupted', 'best'  # kinds of checkpoints, beside the names of several scores
