@@ -39,7 +39,6 @@ LISTED = IMAGES + f"{TRAIN}(ann_file='{{}}', data_prefix='train')\n"
 MATRIX = "val_evaluator = test_evaluator = [dict(type='ConfusionMatrix'), dict(type='Accuracy', topk=(1,))]\n"
 CE = "dict(_delete_=True, type='mmseg.CrossEntropyLoss'"
 MIXUP = "model['train_cfg'] = dict(augments=dict(type='Mixup', alpha=0.5))\n"
-BANDS = IMAGES + "pipeline[0] = dict(type='vt.LoadBands')\n"
 FIRST = 'while training on the first batch, of'
 # Of a config's text, what the line says.
 CONFIGS = [
@@ -124,10 +123,6 @@ CONFIGS = [
     (
         SCENES.replace("('background', 'digit')", "('background',)").replace('num_classes=2', 'num_classes=1'),
         'scenes/masks/0.png has the label 1, outside the 1 classes',
-    ),
-    (
-        BANDS.replace('num_tokens=4', 'in_channels=4'),
-        'train data: images/train/apple/0.png has 3 channels, but the backbone takes 4: set in_channels (and 47 more)',
     ),
     # Settings of data that the libraries refuse.
     (IMAGES + f"{TRAIN}(classes=['a', 'b', 'c', 'd'])", "number of subfolders (3) doesn't match the number of specif"),

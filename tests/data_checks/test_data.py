@@ -9,8 +9,8 @@ import pytest
 from mmengine.config import Config
 from PIL import Image
 
+from vt.commands.check_dataset import read_data
 from vt.data_checks.data import check_data
-from vt.data_checks.data_report import read_data
 from vt.data_checks.samples import sums_of
 
 CONFIGS = Path(__file__).parents[2] / 'configs'

@@ -7,8 +7,8 @@ from mmengine.config import Config
 from PIL import Image
 
 import vt
+from vt.commands.check_dataset import read_data
 from vt.data_checks.data import check_data
-from vt.data_checks.data_report import read_data
 from vt.errors import UserError
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from mmengine.config import Config
 
+from vt.commands.check_dataset import read_data
 from vt.data_checks.data import check_data
-from vt.data_checks.data_report import read_data
 from vt.data_checks.samples import digest_of
 from vt.errors import UserError
 

@@ -11,8 +11,7 @@ from mmengine.registry import DATASETS, MODELS, DefaultScope
 from PIL import Image
 from sklearn.utils.class_weight import compute_class_weight
 
-from vt.commands.check_dataset import print_imbalance
-from vt.data_checks.data_report import read_data
+from vt.commands.check_dataset import print_imbalance, read_data
 from vt.engine.imbalance import class_weights, enter_imbalance, pixel_weights, positive_weights
 from vt.errors import UserError
 

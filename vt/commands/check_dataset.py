@@ -3,17 +3,21 @@
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import joblib
+import numpy as np
 from mmengine.config import Config
 from rich.console import Console
 
 from vt.analysis.tables import print_table
-from vt.data_checks.data import Source
-from vt.data_checks.data_report import in_line, read_data
-from vt.engine.checks.channels import TURNS, preprocessor_of
+from vt.data_checks.data import WARNINGS, Source, find_problems, find_sources
+from vt.data_checks.labels import tabulate_classes
+from vt.data_checks.samples import Problem, Sample
+from vt.engine.checks.channels import TURNS, image_channels, preprocessor_of
 from vt.engine.checks.config import check_config
 from vt.engine.image_hooks import reads_bgr
 from vt.engine.imbalance import pixel_weights
@@ -21,7 +25,7 @@ from vt.engine.prepare import read_config
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
-from .data_page import write_page
+from .data_page import in_line, write_page
 from .outputs import check_output, write_json
 
 UNEVEN = 3  # ratio of samples, or pixels, of the largest and the smallest class from which imbalance is reported
@@ -100,3 +104,64 @@ def print_imbalance(sources: Sequence[Source], cfg: Config) -> None:
         line = f'class_weight={pixel_weights(counts, len(own[0].names))} for a softmax in model.decode_head.loss_decode'
     times = f'{max(found) / min(found):,.0f} times the samples of the rarest'
     print(f'training classes: the most frequent has {times}: {line}')
+
+
+def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> tuple[dict, list[Source]]:
+    """Read all files of the splits in parallel.
+
+    Returns:
+        A report, and the data sets with the results of their checks. The keys of the report are
+
+        - ``data_sets``: split, number of samples, a line such as printed, samples or pixels of each class, and mean and
+          standard deviation of each channel;
+        - ``classes``: a row per class with the number of samples or pixels in each split;
+        - ``problems`` and ``warnings``: split, kind, file and message of each;
+        - ``counts``: number of problems of each kind.
+    """
+    sources, others = find_sources(cfg, splits, whole=True, num_channels=image_channels(cfg))
+    for source in sources:
+        try:
+            source.look(threads)
+        except (OSError, UserError) as error:
+            where = source.folder or str(source.dataset.data_root)
+            source.problems.append(Problem('not read', where, f'cannot be read: {error}'))
+    problems = [dict(split=split, **asdict(problem)) for split, problem in (*others, *find_problems(sources))]
+    warnings = [problem for problem in problems if problem['kind'] in WARNINGS and problem['kind'] != 'duplicate']
+    problems = [problem for problem in problems if problem not in warnings]
+    counts = dict(Counter(problem['kind'] for problem in problems).most_common())
+    rows = tabulate_classes([source.labels for source in sources if source.labels])
+    data_sets = [_describe(source) for source in sources]
+    return dict(data_sets=data_sets, classes=rows, counts=counts, problems=problems, warnings=warnings), sources
+
+
+def _describe(source: Source) -> dict[str, Any]:
+    samples, reader = source.samples.values(), source.reader
+    sizes = np.array([sample.size for sample in samples if sample.size is not None])
+    lengths = [sample.num_frames for sample in samples if sample.num_frames]
+    counts = source.labels.counts_by_name() if source.labels else {}
+    facts = [f'{len(samples):,} samples'] + ['made in memory: no files to read'] * (not source.has_files)
+    if len(sizes):
+        small, large = ('x'.join(map(str, size)) for size in (sizes.min(axis=0), sizes.max(axis=0)))
+        facts.append(f'{small} pixels' if small == large else f'{small} to {large} pixels')
+    modes = Counter(sample.mode for sample in samples if sample.mode is not None)
+    facts += [f'{number:,} {mode}' for mode, number in modes.most_common()]
+    if lengths:
+        facts.append(f'{min(lengths)} to {max(lengths)} frames')
+        span = reader.load_clips.span
+        facts.append(f'{sum(length < span for length in lengths):,} shorter than a clip, which spans {span}')
+    if counts:
+        fewest, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
+        facts.append(f'{len(counts)} classes, from {counts[fewest]:,} ({fewest}) to {counts[most]:,} ({most})')
+    line = printable(f'{source.split}: {reader.name}, {"; ".join(facts)}')
+    channels = _describe_channels(samples)
+    return dict(split=source.split, samples=len(samples), line=line, classes=counts, channels=channels)
+
+
+def _describe_channels(samples: Iterable[Sample]) -> dict[str, list[float]] | None:
+    """Return mean and standard deviation of each channel over the pixels of all images, as loaded."""
+    sums = [sample.sums for sample in samples if sample.sums is not None]
+    if len({each.shape for each in sums}) != 1:
+        return None
+    number, total, squares = np.sum(sums, axis=0)
+    mean = total / number
+    return dict(mean=mean.tolist(), std=np.sqrt(np.maximum(squares / number - mean**2, 0)).tolist())

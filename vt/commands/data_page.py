@@ -10,7 +10,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from vt.analysis.figures import image_address, shrink
 from vt.data_checks.data import Source
-from vt.data_checks.data_report import in_line
 from vt.data_checks.samples import Sample
 from vt.datasets.bands import as_rgb
 from vt.files import write_atomically
@@ -33,7 +32,7 @@ def write_page(path: Path, config: str, report: dict, sources: Sequence[Source],
     Args:
         path: path of the page.
         config: path of the config.
-        report: result of :func:`vt.data_checks.data_report.read_data`.
+        report: result of :func:`vt.commands.check_dataset.read_data`.
         sources: the data sets and their samples.
         bgr: whether images in memory have OpenCV's channel order.
     """
@@ -50,14 +49,19 @@ def write_page(path: Path, config: str, report: dict, sources: Sequence[Source],
     write_atomically(path, text)
 
 
+def in_line(problem: dict[str, str]) -> str:
+    """Return a problem of a report as one line."""
+    return f'{problem["split"]}: {problem["file"]} {problem["message"]}'
+
+
 def _groups(source: Source, bgr: bool) -> Iterator[tuple[str, list[Thumbnail]]]:
     """Yield the title and some samples of each shown class; one group for data without labels."""
     samples, present = source.samples, source.labels.present[:CLASSES]
     for label in present:
-        of_class = (index for index, sample in enumerate(samples) if label in _labels(sample))
+        of_class = (index for index, sample in samples.items() if label in _labels(sample))
         yield f'{source.split}: {printable(source.labels.name(label), MAX_NAME)}', _thumbnails(source, of_class, bgr)
     if not present:
-        yield f'{source.split}: without labels', _thumbnails(source, range(len(samples)), bgr)
+        yield f'{source.split}: without labels', _thumbnails(source, samples, bgr)
 
 
 def _labels(sample: Sample) -> list[int]:

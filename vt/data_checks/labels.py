@@ -7,9 +7,8 @@ not labels, a mapping is only proposed, since its meaning cannot be known.
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -58,29 +57,32 @@ class Labels:
         return {self.name(label): self.counts[label] for label in (range(self.number) if self.names else self.present)}
 
 
-def labels_of(split: str, dataset: BaseDataset, samples: Sequence[Sample], number: int | None) -> Labels:
-    """Return the labels of a data set whose annotations are loaded; ``number`` of classes if they have no names."""
-    masks = [sample.counts for sample in samples if sample.counts is not None]
+def labels_of(split: str, dataset: BaseDataset, samples: Iterable[Sample], number: int | None) -> Labels:
+    """Count the labels of a data set whose annotations are loaded; ``number`` of classes if they have no names."""
+    counts, masks = Counter(), 0
+    for sample in samples:
+        counts.update(sample.labels)
+        if sample.counts is not None:
+            masks += 1
+            counts.update({int(label): int(sample.counts[label]) for label in sample.counts.nonzero()[0]})
     names = dataset.metainfo.get('classes') or (masks and range(number or 0)) or None
     prefix = dataset.data_prefix if isinstance(dataset.data_prefix, dict) else dict(img_path=dataset.data_prefix)
     folder = str(prefix.get('seg_map_path' if masks else 'img_path') or dataset.data_root or type(dataset).__name__)
-    labels = Labels(
+    folders = getattr(dataset, 'folder_to_idx', None)
+    found = sorted(folders, key=folders.get) if folders else getattr(dataset, 'found_names', None)
+    return Labels(
         split,
-        folder if masks else str(dataset.ann_file or folder),
+        folder if masks or folders else str(dataset.ann_file or folder),
         names and tuple(map(str, names)),
-        Counter(chain.from_iterable(sample.labels for sample in samples)),
-        found=getattr(dataset, 'found_names', None) or _names_in_file(dataset.ann_file),
-        total=len(samples),
-        masks=len(masks),
+        counts,
+        found=tuple(found) if found else _names_in_file(dataset.ann_file),
+        folders=bool(folders),
+        total=len(dataset),
+        masks=masks,
         ignored=getattr(dataset, 'ignore_index', 255) if masks else None,
         reduced=bool(getattr(dataset, 'reduce_zero_label', False)),
         is_subset=bool(getattr(dataset, 'label_map', None)),
     )
-    for counts in masks:
-        labels.counts.update({int(label): int(counts[label]) for label in counts.nonzero()[0]})
-    if numbers := getattr(dataset, 'folder_to_idx', None):
-        labels = replace(labels, source=folder, found=tuple(sorted(numbers, key=numbers.get)), folders=True)
-    return labels
 
 
 def find_label_problems(splits: Sequence[Labels]) -> Iterator[tuple[str, Problem]]:

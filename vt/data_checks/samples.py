@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -203,12 +203,12 @@ def _look_at_pixels(file: Path | BytesIO, mode: str, kind: str | None) -> Wrong:
         yield 'depth', f'has 16 bits with {levels}: scale them, or use vt.LoadBands'
 
 
-def infos_of(dataset: BaseDataset) -> Sequence[dict]:
+def infos_of(dataset: BaseDataset) -> Iterable[dict]:
     """Return the information of all samples of a data set; do not change it."""
     infos = getattr(dataset, 'data_list', None)
     if isinstance(infos, Sequence) and len(infos) == len(dataset):  # not serialised, so no copy is needed
         return infos
-    return [dataset.get_data_info(index) for index in range(len(dataset))]
+    return map(dataset.get_data_info, range(len(dataset)))
 
 
 def sums_of(image: np.ndarray) -> np.ndarray:

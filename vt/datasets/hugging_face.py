@@ -1,6 +1,5 @@
 """Classification data sets of Hugging Face's library ``datasets``."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -39,20 +38,6 @@ class RowSamples(Sequence):
             return RowSamples(self.address, None if self.labels is None else self.labels[index], self.rows[index])
         info = dict(img_path=f'{self.address}/{self.rows[index]}')
         return info if self.labels is None else dict(info, gt_label=int(self.labels[index]))
-
-    def count_labels(self) -> Counter[int]:
-        """Return the number of samples of each label."""
-        labels, counts = np.unique([] if self.labels is None else self.labels, return_counts=True)
-        return Counter(dict(zip(labels.tolist(), counts.tolist())))
-
-    def find_labels_from(self, number: int | None) -> list[int]:
-        """Return the indices of samples whose label is ``number`` or more; none if it is None."""
-        return [] if self.labels is None or number is None else np.flatnonzero(self.labels >= number).tolist()
-
-    def has_image(self, path: str) -> bool:
-        """Return whether a path is the address of the image of one of the samples."""
-        address, _, row = path.rpartition('/')
-        return address == self.address and int(row) in self.rows
 
 
 @DATASETS.register_module()
