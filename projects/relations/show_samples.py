@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 
 from vt.analysis.figures import image_cells, save_figure
 from vt.commands.attention import check_figure
-from vt.engine.image_hooks import as_strip, reads_bgr
+from vt.engine.image_hooks import as_strip
+from vt.engine.preparation import preparation_of
 from vt.engine.prepare import read_config
 from vt.inference.test_set import build_test_set, name_class, spread_over_classes
 
@@ -27,7 +28,7 @@ def show_samples(args: argparse.Namespace) -> None:
     figure = Figure(figsize=(1.2 * size[1], 1.4 * size[0]), layout='constrained')
     for path, row in zip(args.configs, image_cells(figure, *size)):
         cfg = read_config(path)
-        dataset, is_bgr = build_test_set(cfg), reads_bgr(cfg)
+        dataset, is_bgr = build_test_set(cfg), preparation_of(cfg).is_bgr
         for axes, index in zip(row, spread_over_classes(dataset, args.images)):
             sample = dataset[index]
             image = as_strip(sample['inputs']).movedim(0, -1)

@@ -19,8 +19,8 @@ from tool_runner import assert_one_line
 
 from vt.analysis.evaluation_figures import read_curves
 from vt.commands.evaluation_report import IMAGES
-from vt.engine.image_hooks import reads_bgr
 from vt.engine.launch import build_model
+from vt.engine.preparation import preparation_of
 
 HEAT = ['--heat-maps'] if find_spec('pytorch_grad_cam') else []
 NAMES = sorted((HOSTILE.replace('/', ''), 'cat', 'dog'))
@@ -246,7 +246,8 @@ def test_curves_of_a_resumed_training_go_on_where_it_was_resumed(tmp_path):
 
 
 def test_the_order_of_channels_is_known_below_test_time_augmentation():
-    model = dict(decode_head=dict(), data_preprocessor=dict())
-    assert reads_bgr(Config(dict(model=model)))
-    assert reads_bgr(Config(dict(model=dict(type='SegTTAModel', module=model))))
-    assert not reads_bgr(Config(dict(model=dict(type='AverageClsScoreTTA', module=dict(data_preprocessor=dict())))))
+    segmentor = dict(decode_head=dict(), data_preprocessor=dict())
+    wrapped = dict(type='SegTTAModel', module=segmentor)
+    classifier = dict(type='AverageClsScoreTTA', module=dict(data_preprocessor=dict()))
+    found = [preparation_of(Config(dict(model=model))).is_bgr for model in (segmentor, wrapped, classifier)]
+    assert found == [True, True, False]

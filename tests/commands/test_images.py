@@ -12,8 +12,9 @@ from tool_runner import ROOT, assert_one_line
 
 from vt.analysis.attention.token_figure import look, name_part
 from vt.apis import get_model
-from vt.engine.image_hooks import output_paths_of, reads_bgr
+from vt.engine.image_hooks import output_paths_of
 from vt.engine.launch import build_model
+from vt.engine.preparation import preparation_of
 from vt.inference.inputs import Images
 
 DIGITS = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
@@ -115,7 +116,7 @@ def test_images_have_the_order_of_channels_that_the_network_expects(animals, dig
     for config, checkpoint in (animals, digits, scenes):
         cfg = Config.fromfile(config)
         model = get_model(cfg, str(checkpoint))
-        is_bgr = reads_bgr(cfg)
+        is_bgr = preparation_of(cfg).is_bgr
         sample = Images(cfg)(photo)
         assert sample['inputs'].flatten(1).float().mean(dim=1).tolist() == list(RED if is_bgr else RED[::-1])
         assert is_bgr == (config != digits[0])

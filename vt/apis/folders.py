@@ -22,10 +22,11 @@ from vt._libraries import import_library
 from vt.checkpoints.publishing import as_safetensors
 from vt.checkpoints.weights import unwrap
 from vt.engine.checks.config import accepted_arguments, check_values
+from vt.engine.preparation import preparation_of
 from vt.engine.prepare import DISTRIBUTION
 from vt.errors import MissingFileError, UserError
 from vt.files import file_in, interpreting, read_json, write_atomically
-from vt.inference.inputs import input_shape, pipeline_of, pipeline_steps
+from vt.inference.inputs import input_shape, pipeline_steps
 from vt.registry import import_every_part
 from vt.untrusted_text import check_dataset_meta, printable
 
@@ -85,18 +86,13 @@ def describe(cfg: Config) -> dict[str, Any]:
     model = cfg.model.to_dict()
     if 'data_preprocessor' in cfg:
         model.setdefault('data_preprocessor', cfg.data_preprocessor.to_dict())  # as mmengine's runner does
-    described = dict(scope=scope, model=_without_training(model, scope), pipeline=plain_steps(cfg))
-    if not any('Load' in str(step['type']) for step in described['pipeline']):
+    steps = _without_training([*preparation_of(cfg).steps], scope)
+    described = dict(scope=scope, model=_without_training(model, scope), pipeline=steps)
+    if not any('Load' in str(step['type']) for step in steps):
         described['shape'] = [*input_shape(cfg)]
     check_parts(described['model'], 'model', scope, MODELS)
-    check_parts(described['pipeline'], 'pipeline', scope, TRANSFORMS)
+    check_parts(steps, 'pipeline', scope, TRANSFORMS)
     return described
-
-
-def plain_steps(cfg: Config) -> list[dict]:
-    """Return the steps of the test pipeline, without labels, names of labels and settings of this machine."""
-    steps = _without_training(pipeline_of(cfg), cfg.get('default_scope') or 'mmpretrain')
-    return [step for step in steps if 'LoadAnnotations' not in str(step['type'])]
 
 
 def _without_training(value: Any, scope: str) -> Any:

@@ -16,8 +16,9 @@ from mmpretrain.apis import ImageClassificationInferencer
 from mmpretrain.models import MultiLabelClsHead
 from mmpretrain.visualization import UniversalVisualizer
 
-from vt.engine.image_hooks import as_strip, reads_bgr
+from vt.engine.image_hooks import as_strip
 from vt.engine.launch import is_segmentation
+from vt.engine.preparation import preparation_of
 from vt.image_bounds import drawn_size
 from vt.inference.inputs import ImageSource, SampleInferencer, Videos
 
@@ -111,7 +112,7 @@ class VideoInferencer(ClassificationInferencer):
     def pixels(self, video: ImageSource) -> np.ndarray:
         """Return the frames of a video's first clip, as the model receives them, side by side, RGB."""
         strip = as_strip(self.pipeline(video)['inputs'])
-        strip = strip.flip(0) if reads_bgr(self.config) else strip
+        strip = strip.flip(0) if preparation_of(self.config).is_bgr else strip
         return np.ascontiguousarray(strip.permute(1, 2, 0).numpy())
 
 

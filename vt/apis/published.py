@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ from mmengine.config import Config
 from mmengine.logging import print_log
 
 from vt.checkpoints.public import fetching, torchvision_weights
-from vt.engine.checks.channels import image_channels, preprocessor_of
 from vt.engine.config_parts import leaves
+from vt.engine.preparation import Preparation, preparation_of
 from vt.errors import UserError
 
 # Names of configs, of timm's models and of torchvision's weights.
@@ -39,31 +38,6 @@ PUBLISHED: dict[str, tuple[str | None, str | None]] = {
 }
 LIBRARIES = ('timm', 'torchvision')
 NEAR = 0.5  # of 255: means that differ by rounding are equal
-
-
-@dataclass(frozen=True)
-class Preparation:
-    """Preprocessing of images or video frames for a published classifier.
-
-    Attributes:
-        resize: size of the shorter side in pixels.
-        crop: side of the square centre crop in pixels.
-        interpolation: ``'bilinear'`` or ``'bicubic'``.
-        mean, std: mean and standard deviation of each channel (RGB), for pixels from 0 to 255.
-        classes: class names, if the library provides them.
-    """
-
-    resize: int
-    crop: int
-    interpolation: str
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-    classes: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        mean, std = (', '.join(f'{value:.6g}' for value in values) for values in (self.mean, self.std))
-        size = f'shorter side {self.resize} ({self.interpolation}), centre {self.crop}x{self.crop}'
-        return f'{size}, mean {mean}, deviation {std}'
 
 
 def find_published(config: str | PathLike | Config, library: str) -> str:
@@ -95,26 +69,28 @@ def find_preparation(address: str) -> Preparation | None:
         UserError: see :func:`vt.checkpoints.public.read_timm`; or the images are not cropped in the centre.
     """
     scheme, _, name = address.partition('://')
+    classes: Sequence[str] = ()
     if scheme == 'torchvision' and '_Weights.' in name:
         weights = torchvision_weights(name)
-        to = weights.transforms()
-        mean, std = ([255 * value for value in values] for values in (to.mean, to.std))
-        classes = tuple(weights.meta['categories'])
-        return Preparation(to.resize_size[0], to.crop_size[0], to.interpolation.value, (*mean,), (*std,), classes)
-    if scheme != 'timm':
-        return None
-    with fetching(address):
-        import timm
+        known, classes = weights.transforms(), weights.meta['categories']
+        scale, crop, interpolation = known.resize_size[0], known.crop_size[0], known.interpolation.value
+    elif scheme == 'timm':
+        with fetching(address):
+            import timm
 
-        known: Any = timm.get_pretrained_cfg(name)
-    if known is None:
+            known: Any = timm.get_pretrained_cfg(name)
+        if known is None:
+            return None
+        if known.crop_mode not in (None, 'center'):
+            reason = f"crop_mode={known.crop_mode!r}, but only 'center' is supported"
+            raise UserError(f'{address} has {reason}: give the path of its file')
+        crop, interpolation = known.input_size[-1], known.interpolation
+        scale = math.floor(crop / known.crop_pct)
+    else:
         return None
-    if known.crop_mode not in (None, 'center'):
-        reason = f"crop_mode={known.crop_mode!r}, but only 'center' is supported"
-        raise UserError(f'{address} has {reason}: give the path of its file')
-    side = known.input_size[-1]
+    resize = dict(type='ResizeEdge', scale=scale, edge='short', interpolation=interpolation)
     mean, std = (tuple(255.0 * value for value in values) for values in (known.mean, known.std))
-    return Preparation(math.floor(side / known.crop_pct), side, known.interpolation, mean, std)
+    return Preparation((resize, dict(type='CenterCrop', crop_size=crop)), mean, std, classes=tuple(classes))
 
 
 def prepare_as_published(cfg: Config, address: str | None) -> Preparation | None:
@@ -136,16 +112,23 @@ def prepare_as_published(cfg: Config, address: str | None) -> Preparation | None
     found = find_preparation(str(address)) if address else None
     if found is None or 'head' not in cfg.model:
         return None
+    resize, crop = found.steps
+    published = crop['crop_size']
+    size = cfg.model.backbone.get('image_size') or published
+    height, width = [size, size] if isinstance(size, int) else size[-2:]  # of clips frames come first
+    if height != width:
+        raise UserError(f'backbone.image_size={size}: published images are square, give a square size')
+    resize, crop = resize | dict(scale=round(resize['scale'] * height / published)), crop | dict(crop_size=height)
+    mean, std = _of_own_channels(found, preparation_of(cfg))
     preprocessor = cfg.model.get('data_preprocessor') or cfg.setdefault('data_preprocessor', {})
-    size = found.crop
-    found = _at_own_size(_of_own_channels(found, preprocessor, image_channels(cfg) or 3), cfg.model.backbone)
-    mean, std = [[round(value, 6) for value in values] for values in (found.mean, found.std)]
     preprocessor.update(mean=mean, std=std, to_rgb=len(mean) == 3)
     for dataset in leaves((cfg.get('test_dataloader') or {}).get('dataset')):
         if dataset.get('pipeline'):
-            dataset['pipeline'] = _pipeline(dataset['pipeline'], found)
-    at = '' if found.crop == size else f" at the model's size, not {size}x{size}"
-    print_log(f'{address}: images as published{at}: {found}', logger='current')
+            dataset['pipeline'] = _pipeline(dataset['pipeline'], resize, crop)
+    at = '' if height == published else f" at the model's size, not {published}x{published}"
+    sizes = f'shorter side {resize["scale"]} ({resize["interpolation"]}), centre {height}x{height}'
+    mean, std = (', '.join(f'{value:.6g}' for value in values) for values in (mean, std))
+    print_log(f'{address}: images as published{at}: {sizes}, mean {mean}, deviation {std}', logger='current')
     return found
 
 
@@ -162,50 +145,38 @@ def compare_preparation(cfg: Config) -> list[str]:
 
     These are the mean and standard deviation of images, and the position of the stride in ResNet's bottlenecks.
     """
-    own, backbone, lines = preprocessor_of(cfg), cfg.model.get('backbone') or {}, []
+    own, backbone, lines = preparation_of(cfg), cfg.model.get('backbone') or {}, []
     addresses = dict.fromkeys([str(cfg.get('load_from') or ''), *named_weights(cfg.model)])
     if backbone.get('style') == 'caffe' and backbone.get('depth', 0) >= 50:
         others = [address for address in addresses if address.startswith(('torchvision://', 'timm://'))]
         lines += [f"{address} has style='pytorch', the backbone has style='caffe'" for address in others]
-    for address in addresses if image_channels(cfg) == 3 else ():
+    for address in addresses if own.channels == 3 else ():
         with suppress(UserError):  # it is raised when the weights are loaded
             found = find_preparation(address)
-            if found is None:
-                continue
-            for name, published in (('mean', found.mean), ('std', found.std)):
-                given = [*(own.get(name) or [])]
+            for name in ('mean', 'std') if found else ():
+                given, published = getattr(own, name), getattr(found, name)
                 values = given * 3 if len(given) == 1 else given
                 if len(values) != 3 or any(abs(one - other) > NEAR for one, other in zip(values, published)):
                     numbers = ', '.join(f'{value:.6g}' for value in published)
-                    trained = f'{address} was trained with {name}=[{numbers}], data_preprocessor has {given}'
+                    trained = f'{address} was trained with {name}=[{numbers}], data_preprocessor has {[*given]}'
                     lines.append(f'{trained}: use the same')
     return lines
 
 
-def _of_own_channels(found: Preparation, own: dict[str, Any], number: int) -> Preparation:
-    if number == 3:
-        return found
-    if all(len(own.get(name) or ()) == number for name in ('mean', 'std')):
-        return replace(found, mean=tuple(own['mean']), std=tuple(own['std']))
-    mean, std = ([sum(values) / 3] if number == 1 else (values * number)[:number] for values in (found.mean, found.std))
-    return replace(found, mean=tuple(mean), std=tuple(std))
+def _of_own_channels(found: Preparation, own: Preparation) -> list[list[float]]:
+    """Return mean and deviation for the number of channels of a model."""
+    number = own.channels or 3
+    if number != 3 and len(own.mean) == len(own.std) == number:
+        return [[*own.mean], [*own.std]]
+    several = ([sum(values) / 3] if number == 1 else (values * number)[:number] for values in (found.mean, found.std))
+    return [[round(value, 6) for value in values] for values in several]
 
 
-def _at_own_size(found: Preparation, backbone: dict[str, Any]) -> Preparation:
-    size = backbone.get('image_size') or found.crop
-    height, width = [size, size] if isinstance(size, int) else size[-2:]  # of clips frames come first
-    if height != width:
-        raise UserError(f'backbone.image_size={size}: published images are square, give a square size')
-    return replace(found, resize=round(found.resize * height / found.crop), crop=height)
-
-
-def _pipeline(steps: Sequence[dict[str, Any]], found: Preparation) -> list[dict[str, Any]]:
+def _pipeline(steps: Sequence[dict[str, Any]], resize: dict[str, Any], crop: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a test pipeline that resizes and crops like the published one, and reads and packs as before."""
     kinds = [step['type'].rpartition('.')[2] for step in steps]
     load = [step for step, kind in zip(steps, kinds) if kind.startswith('Load')]
-    is_video = kinds[-1] == 'PackClips'  # torchvision resizes images by Pillow, frames as OpenCV does
-    resize = dict(type='ResizeEdge', scale=found.resize, edge='short', interpolation=found.interpolation)
-    is_bands = 'LoadBands' in kinds  # Pillow supports at most three channels of 8 bits
-    resize |= {} if is_video or is_bands else dict(backend='pillow')
-    middle = [resize, dict(type='CenterCrop', crop_size=found.crop)]
-    return [*load, *([dict(type='vt.SameForAllFrames', transforms=middle)] if is_video else middle), steps[-1]]
+    if kinds[-1] == 'PackClips':  # torchvision resizes images by Pillow, frames as OpenCV does
+        return [*load, dict(type='vt.SameForAllFrames', transforms=[resize, crop]), steps[-1]]
+    backend = {} if 'LoadBands' in kinds else dict(backend='pillow')  # of at most three channels of 8 bits
+    return [*load, resize | backend, crop, steps[-1]]

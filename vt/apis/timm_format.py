@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from vt.checkpoints.formats.recognise import to_own_names
 from vt.checkpoints.publishing import write_published
 from vt.checkpoints.rules import COMPUTED
+from vt.engine.preparation import preparation_of
 from vt.errors import UserError
-from vt.inference.inputs import input_shape, takes_bgr
+from vt.inference.inputs import input_shape
 from vt.untrusted_text import printable
 
 from .model_zoo import Source, get_model
@@ -40,7 +41,7 @@ def publish_for_timm(name: str, config: Source, checkpoint: str | PathLike, out:
     model = get_model(config, str(checkpoint))
     theirs = _build(name, model)
     theirs.load_state_dict(translate(model, theirs, name))
-    is_bgr = takes_bgr(model.cfg)
+    is_bgr = preparation_of(model.cfg).takes_bgr
     if is_bgr:  # timm gives its models RGB
         stem = next(part for part in theirs.modules() if isinstance(part, (nn.Conv2d, nn.Conv3d)))
         stem.weight.data = stem.weight.data.flip(1)

@@ -14,8 +14,8 @@ from vt.analysis.attention.token_attention import measure_tokenizers, print_toke
 from vt.analysis.attention.token_figure import draw_attention, draw_over_time, look, name_part
 from vt.analysis.figures import figure_format, save_figure
 from vt.apis import get_model
-from vt.engine.image_hooks import reads_bgr
 from vt.engine.launch import is_segmentation
+from vt.engine.preparation import preparation_of
 from vt.engine.prepare import read_config
 from vt.errors import UserError
 from vt.inference.inputs import Images
@@ -41,7 +41,7 @@ def report_tokens(args: argparse.Namespace) -> None:
 def show_tokens(args: argparse.Namespace) -> None:
     """Draw the attention of the tokens of one tokenizer, or of MViT's class token, on given images or test images."""
     model, out, samples, titles = prepare_images(args, 'tokens.png')
-    part, is_bgr = name_part(model, args.module), reads_bgr(model.cfg)
+    part, is_bgr = name_part(model, args.module), preparation_of(model.cfg).is_bgr
     images, attention = zip(*(look(model, part, sample, is_bgr) for sample in samples))
     draw = draw_over_time if images[0].ndim == 4 else draw_attention
     write(draw(images, attention, titles), out)
@@ -52,7 +52,7 @@ def show_heat_maps(args: argparse.Namespace) -> None:
     for method in args.method:
         find_method(method)
     model, out, samples, titles = prepare_images(args, 'heat-maps.png')
-    names, is_bgr = model.dataset_meta.get('classes') or (), reads_bgr(model.cfg)
+    names, is_bgr = model.dataset_meta.get('classes') or (), preparation_of(model.cfg).is_bgr
     target = None if args.target is None else find_class(args.target, names)
     mappers = [HeatMapper(model, method, args.layer) for method in args.method]
     looks = [[mapper.look(sample, is_bgr, target) for mapper in mappers] for sample in samples]

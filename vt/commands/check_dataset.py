@@ -17,10 +17,9 @@ from vt.analysis.tables import print_table
 from vt.data_checks.data import WARNINGS, Source, find_problems, find_sources
 from vt.data_checks.labels import tabulate_classes
 from vt.data_checks.samples import Problem, Sample
-from vt.engine.checks.channels import TURNS, image_channels, preprocessor_of
 from vt.engine.checks.config import check_config
-from vt.engine.image_hooks import reads_bgr
 from vt.engine.imbalance import pixel_weights
+from vt.engine.preparation import preparation_of
 from vt.engine.prepare import read_config
 from vt.errors import UserError
 from vt.untrusted_text import printable
@@ -55,7 +54,7 @@ def check_dataset(args: argparse.Namespace) -> None:
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         write_json(report, folder / 'data.json')
-        write_page(folder / 'index.html', args.config, report, sources, reads_bgr(cfg))
+        write_page(folder / 'index.html', args.config, report, sources, preparation_of(cfg).is_bgr)
         print(f'written to {folder}')
     elif args.out:
         write_json(report, args.out, follow=True)
@@ -85,10 +84,8 @@ def print_channels(report: dict, cfg: Config) -> None:
     """Print mean and standard deviation of the training images, in the form of the config's ``data_preprocessor``."""
     found = next((each['channels'] for each in report['data_sets'] if each['split'] == 'train'), None)
     if found:
-        is_turned = len(found['mean']) == 3 and any(preprocessor_of(cfg).get(turn) for turn in TURNS)
-        numbers = {
-            name: [round(value, 3) for value in values[:: -1 if is_turned else 1]] for name, values in found.items()
-        }
+        order = -1 if len(found['mean']) == 3 and preparation_of(cfg).turn else 1
+        numbers = {name: [round(value, 3) for value in values[::order]] for name, values in found.items()}
         print(f'training images: data_preprocessor = dict(mean={numbers["mean"]}, std={numbers["std"]})')
 
 
@@ -118,7 +115,7 @@ def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> tuple[dict,
         - ``problems`` and ``warnings``: split, kind, file and message of each;
         - ``counts``: number of problems of each kind.
     """
-    sources, others = find_sources(cfg, splits, whole=True, num_channels=image_channels(cfg))
+    sources, others = find_sources(cfg, splits, whole=True, num_channels=preparation_of(cfg).channels)
     for source in sources:
         try:
             source.look(threads)

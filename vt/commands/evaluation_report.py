@@ -34,8 +34,9 @@ from vt.analysis.evaluation_figures import draw_confusion, draw_curves, draw_rel
 from vt.analysis.figures import figure_address, image_address, shrink
 from vt.checkpoints.weights import unwrap
 from vt.engine.checks.classes import has_labels, without_wrappers
-from vt.engine.image_hooks import reads_bgr, visible
+from vt.engine.image_hooks import visible
 from vt.engine.launch import is_segmentation
+from vt.engine.preparation import preparation_of
 from vt.engine.run_record import describe_origin
 from vt.errors import UserError
 from vt.files import write_atomically
@@ -126,7 +127,7 @@ def write_report(
     record |= dict(comparison=comparison) if other else {}
     write_json(describe_origin(device) | record, Path(folder, 'report.json'), None)
     palette = dataset.metainfo.get('palette') if maps else None
-    shown = _Images(dataset, reads_bgr(runner.cfg), runner.model, palette, mapper)
+    shown = _Images(dataset, preparation_of(runner.cfg).is_bgr, runner.model, palette, mapper)
     sheets = {title.replace('_', ' '): [*map(shown, images)] for title, images in ranked.items()}
     rows = sorted(found['per_class'], key=lambda row: np.nan_to_num(row[key], nan=np.inf))
     drawn = confusions is not None and len(names) <= MOST_DRAWN

@@ -19,14 +19,14 @@ from mmpretrain.models import MultiLabelClsHead
 from PIL import Image
 
 from vt.apis import predict_exported
-from vt.apis.folders import plain_steps
 from vt.apis.inferencers import inferencer_of
 from vt.engine.errors import describe, in_one_line
+from vt.engine.preparation import preparation_of
 from vt.errors import UserError
 from vt.files import write_atomically
 from vt.image_bounds import EXTENSIONS
 from vt.inference.image_files import find_files
-from vt.inference.inputs import input_shape, takes_bgr
+from vt.inference.inputs import input_shape
 from vt.inference.mask_files import encode_mask, mask_paths
 
 # Name, height and width relative to the input, and mode of the images that the script is tried on.
@@ -87,12 +87,13 @@ def _with_imports(name: str, done: set[str]) -> Iterator[str]:
 
 def describe_inputs(model: Any, shape: torch.Size, open_size: bool) -> dict[str, Any]:
     """Describe the inputs ``(3, H, W)`` or ``(3, T, H, W)`` and the classes of an exported file."""
-    numbers = {name: getattr(model.data_preprocessor, name, None) for name in ('mean', 'std')}
+    prepared = preparation_of(model.cfg)
     return dict(
         input=['batch', *shape],
         open_size=open_size,
-        channels='BGR' if takes_bgr(model.cfg) else 'RGB',
-        **{name: None if values is None else values.flatten().tolist() for name, values in numbers.items()},
+        channels='BGR' if prepared.takes_bgr else 'RGB',
+        mean=[*prepared.mean] or None,
+        std=[*prepared.std] or None,
         classes=model.dataset_meta.get('classes'),
     )
 
@@ -100,7 +101,7 @@ def describe_inputs(model: Any, shape: torch.Size, open_size: bool) -> dict[str,
 def describe_preparation(model: Any) -> dict[str, Any]:
     """Return the steps of the test pipeline, padding and postprocessing; or raise a UserError."""
     preprocessor, steps, read = model.data_preprocessor, [], None
-    for step in plain_steps(model.cfg):
+    for step in map(dict, preparation_of(model.cfg).steps):
         kind = step.pop('type').rpartition('.')[2]
         if kind == 'LoadImageFromFile':
             read = step

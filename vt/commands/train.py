@@ -10,13 +10,13 @@ from vt.analysis.tables import print_table
 from vt.apis.published import compare_preparation
 from vt.data_checks.data import check_data
 from vt.engine.batch_size import BatchSizeHook
-from vt.engine.checks.channels import check_image_channels
 from vt.engine.config_parts import digest_config
 from vt.engine.imbalance import enter_imbalance
 from vt.engine.interruption.resume import ResumeHook, enter_resume
 from vt.engine.interruption.work_directory import RECORD, WorkDirectory
 from vt.engine.launch import build_runner
 from vt.engine.mixed_precision import choose_dtype
+from vt.engine.preparation import check_image_channels
 from vt.engine.run_record import describe_device, record_training
 from vt.errors import UserError
 

@@ -8,7 +8,6 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from mmengine.structures import BaseDataElement
@@ -20,9 +19,8 @@ from vt.errors import UserError
 from vt.files import replacing
 from vt.registry import HOOKS
 
-from .checks.channels import preprocessor_of
-from .config_parts import model_of
 from .output_paths import distinct_paths
+from .preparation import preparation_of
 
 
 @HOOKS.register_module()
@@ -59,7 +57,7 @@ class FigureHook(Hook):
     ) -> None:
         if not self.enable or not self.every_n_inner_iters(batch_idx, self.interval):
             return
-        loader, is_bgr = runner.test_dataloader, reads_bgr(runner.cfg)
+        loader, is_bgr = runner.test_dataloader, preparation_of(runner.cfg).is_bgr
         for index, (image, sample) in enumerate(zip(data_batch['inputs'], outputs)):
             image_path = sample.get('img_path') or ''
             number = f'{batch_idx * loader.batch_size + index}.png'
@@ -116,12 +114,3 @@ def output_paths_of(dataset: Any) -> dict[str, Path]:
     paths = {info['img_path']: Path(info['img_path']) for info in infos if info.get('img_path')}
     below = {name: path.relative_to(folder) if path.is_relative_to(folder) else path for name, path in paths.items()}
     return distinct_paths(below)
-
-
-def reads_bgr(cfg: Config) -> bool:
-    """Return whether the test images of a config are BGR, OpenCV's order of channels.
-
-    Images from files are BGR. Images in memory are BGR in segmentation, and if the preprocessor converts them to RGB.
-    """
-    from_files = any(step in str(cfg.get('test_dataloader')) for step in ('LoadImageFromFile', 'LoadClips'))
-    return from_files or 'decode_head' in model_of(cfg) or bool(preprocessor_of(cfg).get('to_rgb'))

@@ -18,8 +18,9 @@ from vt.analysis.attention.token_attention import measure_records, tokenizers_by
 from vt.analysis.figures import shrink
 from vt.apis import ClassificationInferencer, SegmentationInferencer
 from vt.datasets.bands import as_rgb, read_bands
-from vt.engine.image_hooks import reads_bgr, visible
+from vt.engine.image_hooks import visible
 from vt.engine.launch import is_segmentation
+from vt.engine.preparation import preparation_of
 from vt.errors import UserError
 from vt.image_bounds import check_image_size
 from vt.inference.inputs import read_image, seen_by
@@ -103,7 +104,7 @@ def look_at(inferencer: ClassificationInferencer | SegmentationInferencer, sourc
     """
     model, sample = inferencer.model, inferencer.pipeline(source)
     segments = is_segmentation(model.cfg)
-    image, inputs = seen_by(model, sample, reads_bgr(model.cfg))
+    image, inputs = seen_by(model, sample, preparation_of(model.cfg).is_bgr)
     with record_attention(model) as records:
         (prediction,) = inferencer.forward(pseudo_collate([sample]))
         if segments:  # the prediction may use sliding windows
@@ -179,7 +180,7 @@ def pick_from_test_set(cfg: Config, number: int) -> list[ShownImage]:
     images = []
     for index, sample in enumerate(samples, 1):
         image, annotation = sample['inputs'], sample['data_samples']
-        pixels = visible(image, reads_bgr(cfg))
+        pixels = visible(image, preparation_of(cfg).is_bgr)
         path = annotation.get('img_path')
         known = 'gt_label' in annotation and dataset.metainfo.get('classes')
         caption = name_class(dataset, annotation.gt_label) if known else f'test image {index}'

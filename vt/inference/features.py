@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from vt.engine.config_parts import leaves
+from vt.engine.preparation import preparation_of
 from vt.errors import UserError
 
 from .test_set import in_scope
@@ -41,14 +42,13 @@ def blocks_of(model: nn.Module) -> list[str]:
 
 def build_plain_training_set(cfg: Config) -> Dataset:
     """Build the training set of a config without repetition and augmentation, with the test pipeline."""
-    dataset = deepcopy((cfg.get('train_dataloader') or {}).get('dataset'))
-    pipelines = [leaf.get('pipeline') for leaf in leaves((cfg.get('test_dataloader') or {}).get('dataset'))]
-    if not (dataset and pipelines):
+    dataset, steps = deepcopy((cfg.get('train_dataloader') or {}).get('dataset')), preparation_of(cfg).steps
+    if not (dataset and steps):
         raise UserError('training images need train_dataloader and test_dataloader, and the config lacks one of them')
     while str(dataset.get('type')).split('.')[-1] in REPEATING:
         dataset = dataset['dataset']
     for leaf in leaves(dataset):
-        leaf['pipeline'] = pipelines[0]
+        leaf['pipeline'] = [*steps]
     with in_scope(cfg):
         return DATASETS.build(dataset)
 

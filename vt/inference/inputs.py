@@ -16,7 +16,7 @@ import joblib
 import mmcv
 import numpy as np
 import torch
-from mmcv.transforms import BaseTransform, LoadAnnotations, LoadImageFromFile
+from mmcv.transforms import BaseTransform, LoadImageFromFile
 from mmengine.config import Config
 from mmengine.dataset import Compose, pseudo_collate
 from mmengine.registry import TRANSFORMS
@@ -26,12 +26,11 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from vt.datasets.bands import LoadBands, as_rgb
-from vt.engine.checks.channels import TURNS, check_image_channels, image_channels, preprocessor_of
-from vt.engine.config_parts import leaves
 from vt.engine.counting import one_input
 from vt.engine.errors import describe, in_one_line
-from vt.engine.image_hooks import reads_bgr, visible
+from vt.engine.image_hooks import visible
 from vt.engine.mixed_precision import predicting
+from vt.engine.preparation import check_image_channels, preparation_of
 from vt.errors import MissingFileError, UserError
 from vt.image_bounds import MAX_PIXELS, check_frames
 from vt.video import LoadClips, open_video
@@ -63,7 +62,8 @@ class Samples:
     def __init__(self, cfg: Config) -> None:
         check_image_channels(cfg)
         self.steps = pipeline_steps(cfg)
-        self.num_bands = image_channels(cfg) if any(isinstance(step, LoadBands) for step in self.steps) else None
+        self.prepared, is_of_bands = preparation_of(cfg), any(isinstance(step, LoadBands) for step in self.steps)
+        self.num_bands = self.prepared.channels if is_of_bands else None
 
     def __call__(self, file: ImageSource) -> dict:
         """Return the sample of a file or of an image.
@@ -103,7 +103,6 @@ class Images(Samples):
         self.load = next((step for step in self.steps if isinstance(step, LoadImageFromFile)), None)
         self.rest = Compose([step for step in self.steps if step is not self.load])
         self.size = None if self.load else input_shape(cfg)[-2:]
-        self.is_bgr = reads_bgr(cfg)
         self.suffixes = ('.npy',) if self.num_bands else ()
 
     def make(self, source: ImageSource) -> dict:
@@ -120,7 +119,7 @@ class Images(Samples):
         original = image.shape[:2]
         if self.size:
             image = mmcv.imresize(image, self.size[::-1], interpolation='area')
-            image = image if self.is_bgr else np.ascontiguousarray(image[..., ::-1])
+            image = image if self.prepared.is_bgr else np.ascontiguousarray(image[..., ::-1])
         return self.rest(dict(img=image, img_path=path, img_shape=image.shape[:2], ori_shape=original))
 
 
@@ -266,10 +265,10 @@ def input_shape(cfg: Config) -> tuple[int, ...]:
     """
     if 'input_shape' in cfg:  # of a saved model
         return tuple(cfg.input_shape)
+    steps, channels = pipeline_steps(cfg), preparation_of(cfg).channels or 3
     preprocessor = cfg.model.get('data_preprocessor') or {}
     if preprocessor.get('size'):
-        return image_channels(cfg) or 3, *preprocessor['size']
-    steps = pipeline_steps(cfg)
+        return channels, *preprocessor['size']
     rest = Compose([step for step in steps if not isinstance(step, LOADING)])
     loader = next((step for step in steps if isinstance(step, LOADING)), None)
     dataset = None if loader else build_test_set(cfg, lazy_init=True)
@@ -280,7 +279,7 @@ def input_shape(cfg: Config) -> tuple[int, ...]:
     size = (size, size) if isinstance(size, int) else size
     image = np.zeros((*size, 3), np.uint8)
     if isinstance(loader, LoadBands):
-        image = np.zeros((*size, image_channels(cfg) or 3), np.float32)
+        image = np.zeros((*size, channels), np.float32)
     sample = dict(img=image, img_path='', img_shape=size, ori_shape=size)
     if isinstance(loader, LoadClips):
         sample |= dict(frames=[image] * loader.clip_length, num_views=1)
@@ -290,22 +289,11 @@ def input_shape(cfg: Config) -> tuple[int, ...]:
 
 def pipeline_steps(cfg: Config) -> list[BaseTransform]:
     """Return the steps of a config's test pipeline without those that load labels; or raise a UserError."""
-    with in_scope(cfg):
-        steps = [TRANSFORMS.build(step) for step in pipeline_of(cfg)]
-    return [step for step in steps if not isinstance(step, LoadAnnotations)]
-
-
-def pipeline_of(cfg: Config) -> list[dict]:
-    """Return the test pipeline in a config, or raise a UserError."""
-    dataset = next(iter(leaves((cfg.get('test_dataloader') or {}).get('dataset'))), {})
-    if not dataset.get('pipeline'):
+    steps = preparation_of(cfg).steps
+    if not steps:
         raise UserError('the config has no test_dataloader with a pipeline: set test_dataloader.dataset.pipeline')
-    return dataset['pipeline']
-
-
-def takes_bgr(cfg: Config) -> bool:
-    """Return whether the network takes BGR: its images are read so, and the preprocessor does not convert them."""
-    return reads_bgr(cfg) and input_shape(cfg)[0] == 3 and not any(map(preprocessor_of(cfg).get, TURNS))
+    with in_scope(cfg):
+        return [TRANSFORMS.build(step) for step in steps]
 
 
 def seen_by(model: nn.Module, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:

@@ -13,8 +13,8 @@ from vt.apis.folders import save_model
 from vt.commands.check_dataset import print_channels, read_data
 from vt.data_checks.data import check_data
 from vt.datasets.bands import as_rgb
-from vt.engine.checks.channels import check_image_channels
 from vt.engine.checks.config import check_config
+from vt.engine.preparation import check_image_channels
 from vt.errors import UserError
 
 LOAD, PACK = dict(type='vt.LoadBands'), dict(type='PackInputs')
