@@ -23,7 +23,6 @@ ALLOWED = {
     'vt/commands/outputs.py': {'mmengine.dump'},  # to a text
     'vt/commands/test.py': {'mmengine.dump'},  # to a text
     'vt/checkpoints/publishing.py': {'save'},  # to bytes
-    'vt/engine/sweeps.py': {'open_plain'},  # locks, and the output of a run
     'vt/engine/interruption/work_directory.py': {'open_plain'},  # a lock
     'vt/engine/runner.py': {'torch.save'},  # in replacing
     'docs/reports/references.py': {'torch.save'},  # a temporary folder
@@ -33,6 +32,7 @@ ALLOWED = {
     'projects/speed/inference.py': {'torch.save'},  # random weights in its working directory
     'projects/speed/kernels.py': {'cubin.write_bytes'},  # a temporary folder
     'projects/speed/timing.py': {'MARKS.write_text'},  # no file, but the kernel's
+    'vt/commands/sweep.py': {'open_plain'},  # the output of a run
     'vt/commands/result_file.py': {'open_plain'},  # results as they come, in a part that takes the name at the end
 }
 

@@ -18,18 +18,6 @@ def parse_args() -> argparse.Namespace:
     runs.add_argument('--seeds', default='0', help='0:3 for 0, 1 and 2, or a list such as 0,4 (default: 0)')
     runs.add_argument('--work-dir', help='folder of all runs (default: work_dirs/sweeps/<config name>)')
     runs.add_argument('--jobs', type=int, help='runs at a time (default: the number of GPUs, or of cores)')
-    runs.add_argument(
-        '--executor',
-        choices=['local', 'slurm', 'debug'],
-        default='local',
-        help='processes on this machine, SLURM jobs, or one run after another in this process (default: local)',
-    )
-    slurm = parser.add_argument_group('SLURM jobs')
-    slurm.add_argument('--partition', help='name of the partition')
-    slurm.add_argument('--time', type=int, help='minutes; an unfinished job is queued again')
-    slurm.add_argument('--memory', type=int, help='gigabytes')
-    slurm.add_argument('--cpus', type=int, help='cores')
-    slurm.add_argument('--gpus', type=int, help='GPUs')
     parser.add_common_options(config=False, checkpoint=False)
     return parser.parse_intermixed_args()
 

@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from vt.analysis.ablation.records import read_each
 from vt.analysis.figures import save_figure
+from vt.analysis.scores import read_each
 from vt.analysis.tables import print_table
 from vt.commands.outputs import write_measured
 from vt.engine.errors import one_line_errors
@@ -36,7 +36,7 @@ def train_tables(args: argparse.Namespace) -> None:
 
     A finished run is skipped, an interrupted one is resumed.
     """
-    from .train import read_tables, train  # it needs submitit, which no page does
+    from .train import read_tables, train
 
     train(args, read_tables())
     write_pages(args)
@@ -90,7 +90,6 @@ def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     tables = add('train', train_tables)
     tables.add_argument('tables', nargs='*', help='names in docs/reports/runs (default: all)')
     tables.add_argument('--jobs', type=int, help='runs at a time (default: as many as GPUs, or cores, are there)')
-    tables.set_defaults(executor='local')
     ablation = add('ablation', print_ablations)
     ablation.add_argument('runs', nargs='+', type=Path, help='work directories of trained models, or files of records')
     ablation.add_argument('--speed', nargs='+', type=Path, default=[], help='files of tools/benchmark.py --out')

@@ -12,8 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vt.analysis.ablation.records import pick_score
-from vt.analysis.ablation.score_tables import Scores, compare
+from vt.analysis.scores import Scores, compare, pick_score
 from vt.errors import UserError
 from vt.files import read_json
 

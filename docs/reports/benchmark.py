@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vt.analysis.ablation.score_tables import Scores, describe, mean_margin
+from vt.analysis.scores import Scores, describe, mean_margin
 from vt.files import read_json
 
 from .markdown import BENCHMARKS, RECORDS, plus_minus, short_name, table

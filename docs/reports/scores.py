@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import ttest_ind
 
-from vt.analysis.ablation.score_tables import CONFIDENCE, Change, Scores, describe, describe_origin, summarize_row
+from vt.analysis.scores import CONFIDENCE, Change, Scores, describe, describe_origin, summarize_row
 from vt.files import read_json
 
 from .markdown import RECORDS, ROOT, count_one, plus_minus, table

@@ -15,10 +15,9 @@ from typing import Any
 
 import yaml
 
-from vt.analysis.ablation.records import label_run
+from vt.analysis.scores import label_run
 from vt.commands.outputs import write_json
-from vt.commands.sweep import identify, train_all
-from vt.engine.sweeps import SweepRun
+from vt.commands.sweep import SweepRun, identify, train_all
 from vt.errors import UserError
 
 from .markdown import RECORDS, ROOT
@@ -79,7 +78,7 @@ def train(args: argparse.Namespace, tables: Tables, records: Path = RECORDS) -> 
     planned = {name: read_runs(name, tables) for name in args.tables or tables}
     for name, runs in planned.items():
         by_seed = sorted(runs, key=lambda run: run.seed)  # so that a stop leaves all rows of fewer seeds
-        train_all(identify(by_seed, FOLDER / name), FOLDER / name, args)
+        train_all(identify(by_seed, FOLDER / name), FOLDER / name, args.jobs)
         for best in (FOLDER / name).glob('*/best_*.pth'):
             best.unlink()
         write_json([label_run(run.work_dir) for run in runs], records / f'{name}.json', indent=1)

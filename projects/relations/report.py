@@ -36,7 +36,7 @@ def read_runs_file() -> dict[str, dict]:
 
 def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog='python -m projects.relations.report', description=__doc__.split(':')[0])
-    parser.set_defaults(tables=None, executor='local')
+    parser.set_defaults(tables=None)
     parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
     train = parser.add_subparsers().add_parser('train', help='train tables again, write their records, then the pages')
     train.add_argument('tables', nargs='*', help='names in runs.yml (default: all)')
@@ -48,7 +48,7 @@ if __name__ == '__main__':
     args = parse_args()
     with one_line_errors('report', args.traceback):
         if args.tables is not None:
-            from docs.reports.train import train  # it needs submitit, which no page does
+            from docs.reports.train import train
 
             os.environ['PYTHONPATH'] = os.pathsep.join([os.getcwd(), os.environ.get('PYTHONPATH', '')])  # of tools/
             train(args, read_runs_file(), tables.RECORDS)

@@ -4,7 +4,7 @@ A record's row is named after what was varied: ``NETWORK_IMAGES`` in the sample-
 the tables of places.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -23,8 +23,7 @@ from docs.reports.scores import (
     tell_change,
     tell_verdict,
 )
-from vt.analysis.ablation import sweep_report
-from vt.analysis.ablation.score_tables import Change, Scores, compare, mean_margin
+from vt.analysis.scores import Change, Scores, compare, describe_sweep, mean_margin
 from vt.files import read_json
 
 from .influence import describe_objects
@@ -154,8 +153,32 @@ def show_objects() -> str:
 def show_places(name: str) -> str:
     """A table of stages and its figure; without speeds, which runs beside others do not measure."""
     records = read_table(RECORDS / f'{name}.json')
-    rows, origin = sweep_report.tabulate(records, speed=False), describe_source(records, name, AGAIN)
+    rows, origin = describe_sweep(records, speed=False), describe_source(records, name, AGAIN)
     return f'{table(rows)}\n\n{origin}\n\n![Score by cost](figures/{name}.png)\n\n*Score by FLOPs.*'
+
+
+def draw_places(scores: dict[str, Scores]) -> Figure:
+    """Mean scores against multiply-adds, with the Pareto front as a line."""
+    figure = Figure(figsize=(7, 5), layout='constrained')
+    axes = figure.subplots()
+    points = {label: (each.flops, each.mean) for label, each in scores.items()}
+    axes.scatter(*zip(*points.values()))
+    axes.plot(*zip(*front(points.values())), color='gray', zorder=0)
+    for label, point in points.items():
+        axes.annotate(label, point, textcoords='offset points', xytext=(4, 4), fontsize='small')
+    axes.margins(0.15)
+    axes.set(xlabel='multiply-adds of an image', ylabel=f'{next(iter(scores.values())).metric}, %')
+    return figure
+
+
+def front(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points (cost, score) than which none is better in both, sorted by cost."""
+    points = sorted(points)
+    return [
+        (cost, score)
+        for cost, score in points
+        if not any((x, y) != (cost, score) and x <= cost and y >= score for x, y in points)
+    ]
 
 
 def show_curves() -> str:
@@ -198,6 +221,6 @@ PLACES = {
 
 def draw() -> dict[str, Figure]:
     """The figures of scores by FLOPs and by number of images, by their names."""
-    figures = {name: sweep_report.draw(read_table(RECORDS / f'{name}.json'), speed=False) for name in TABLES}
+    figures = {name: draw_places(by_label(read_table(RECORDS / f'{name}.json'))) for name in TABLES}
     figures[CURVES] = draw_curves(read_curves(read_table(RECORDS / f'{CURVES}.json')))
     return figures

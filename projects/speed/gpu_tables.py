@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from docs.reports.markdown import short_name
-from vt.analysis.ablation.records import pick_score
+from vt.analysis.scores import pick_score
 from vt.files import read_json
 
 SCRIPT = 'python -m projects.speed.gpu_report projects/speed/measured/CARD'

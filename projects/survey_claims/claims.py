@@ -18,7 +18,7 @@ from torch.nn.functional import cosine_similarity
 
 from docs.reports.markdown import ROOT, Rows, config_path
 from docs.reports.scores import by_label, read_table, tell_verdict
-from vt.analysis.ablation.score_tables import Scores, compare
+from vt.analysis.scores import Scores, compare
 from vt.apis import get_model
 from vt.engine.counting import count_complexity
 from vt.engine.launch import draw_weights

@@ -40,7 +40,7 @@ def read_tables() -> dict[str, dict]:
 
 def train_tables(args: argparse.Namespace) -> None:
     """Train tables again, write their records, then the page."""
-    from docs.reports.train import train  # it needs submitit, which no page does
+    from docs.reports.train import train
 
     train(args, read_tables(), claims.RECORDS)
     write_page(args)
@@ -54,7 +54,7 @@ def measure(args: argparse.Namespace) -> None:
 
 def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog='python -m projects.survey_claims.report', description=write_page.__doc__)
-    parser.set_defaults(function=write_page, executor='local')
+    parser.set_defaults(function=write_page)
     parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
     commands = parser.add_subparsers(title='in place of that')
     train = commands.add_parser('train', help=train_tables.__doc__)

@@ -3,9 +3,8 @@
 import pytest
 from mmengine.config import Config
 
-from vt.commands.sweep import identify
+from vt.commands.sweep import identify, plan
 from vt.engine.prepare import apply_options
-from vt.engine.sweeps import plan
 from vt.errors import UserError
 from vt.registry import MODELS
 

@@ -11,7 +11,7 @@ from docs.reports.ablations import ConfigScores, compare_with_paper, describe, d
 from docs.reports.markdown import insert
 from docs.reports.paper import ABLATIONS, load_tables
 from docs.reports.scores import tell_verdict
-from vt.analysis.ablation.score_tables import compare
+from vt.analysis.scores import compare
 from vt.errors import UserError
 
 

@@ -27,7 +27,7 @@ def parse_args() -> argparse.Namespace:
         'sweep work_dirs/sweeps/vt-resnet18_digits --out report',
     )
     sweep.add_argument('folder', type=Path, help='folder of tools/sweep.py')
-    sweep.add_argument('--out', type=Path, help='folder for the table (.md, .csv) and the figure')
+    sweep.add_argument('--out', type=Path, help='folder for the table (.md, .csv)')
     for command in (runs, scores, sweep):
         command.add_common_options(config=False, checkpoint=False)
     return parser.parse_args()

@@ -4,11 +4,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from vt.analysis.ablation import score_tables, sweep_report
-from vt.analysis.ablation.records import describe_run, label_run, read_each
-from vt.analysis.figures import save_figure
+from vt.analysis.scores import describe, describe_origin, describe_run, describe_sweep, label_run, read_each
 from vt.analysis.tables import print_table, to_csv, to_markdown
-from vt.errors import UserError
+from vt.errors import MissingFileError, UserError
 from vt.files import write_atomically
 
 from .outputs import write_json
@@ -25,7 +23,7 @@ def report_runs(args: argparse.Namespace) -> None:
 def report_scores(args: argparse.Namespace) -> None:
     """Print scores of finished runs, one row per label; write their records to ``--out``."""
     records, unread = _read_labelled(args.work_dirs)
-    print_table(score_tables.describe(records), title='Scores', notes=[score_tables.describe_origin(records)])
+    print_table(describe(records), title='Scores', notes=[describe_origin(records)])
     if args.out:
         args.out.parent.mkdir(parents=True, exist_ok=True)
         write_json(records, args.out, indent=1, follow=True)
@@ -34,18 +32,20 @@ def report_scores(args: argparse.Namespace) -> None:
 
 
 def report_sweep(args: argparse.Namespace) -> None:
-    """Print a table of a sweep's finished runs; write tables and a plot of scores over costs to ``--out``."""
-    records, unread = _read_labelled(sweep_report.finished(args.folder))
-    sweep_report.check_settings(records)
-    left = sweep_report.unfinished(args.folder)
-    rows = sweep_report.tabulate(records)
-    notes = [score_tables.describe_origin(records), *([f'Not finished: {", ".join(left)}.'] if left else [])]
+    """Print a table of a sweep's finished runs, and write it to ``--out``."""
+    finished = sorted(path.parent for path in args.folder.glob('*/training.json'))
+    if not finished:
+        words = 'train some: tools/sweep.py CONFIG KEY=VALUE,VALUE'
+        raise MissingFileError(f'there is no finished run in {args.folder}; {words}')
+    records, unread = _read_labelled(finished)
+    left = sorted({path.parent.name for path in args.folder.glob('*/output.txt') if path.parent not in finished})
+    rows = describe_sweep(records)
+    notes = [describe_origin(records), *([f'Not finished: {", ".join(left)}.'] if left else [])]
     print_table(rows, title=str(args.folder), notes=notes)
     if args.out:
         args.out.mkdir(parents=True, exist_ok=True)
         write_atomically(args.out / 'sweep.md', '\n\n'.join([to_markdown(rows), *notes]) + '\n')
         write_atomically(args.out / 'sweep.csv', to_csv(rows))
-        save_figure(sweep_report.draw(records), args.out / 'sweep.png')
         print(f'written to {args.out}')
     _name(unread)
 

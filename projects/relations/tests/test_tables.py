@@ -164,3 +164,8 @@ def test_no_ablation_has_fewer_than_three_seeds():
     for run in (run for path in tables.ABLATIONS for run in json.loads(path.read_text())):
         seeds.setdefault(run['config'], set()).add(run['seed'])
     assert min(len(found) for found in seeds.values()) >= 3
+
+
+def test_the_front_is_what_nothing_else_is_better_than():
+    assert tables.front([(1, 5), (2, 7), (3, 7), (2, 6)]) == [(1, 5), (2, 7)]
+    assert tables.front([(1, 5), (1, 5)]) == [(1, 5), (1, 5)]

@@ -2,10 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
+from scipy.stats import t as student_t
 
-from vt.analysis.ablation.records import label_run
-from vt.analysis.ablation.score_tables import describe, describe_origin
+from vt.analysis.scores import describe, describe_origin, describe_run, describe_sweep, label_run, pick_score
+from vt.commands.outputs import write_json
+from vt.errors import UserError
 
 ORIGIN = dict(date='2026-01-02', device='A CPU, 1 thread', versions=dict(torch='2.0'), length='10 epochs')
 
@@ -93,3 +96,66 @@ def test_work_directories_name_the_rows(tmp_path):
     (tmp_path / 'c_seed-0').mkdir()
     with pytest.raises(FileNotFoundError, match='train it first'):
         label_run(tmp_path / 'c_seed-0')
+
+
+TRAINING = dict(config='configs/a/net_digits.py', metrics={'accuracy/top1': 97.5}, flops=10**9, parameters=10**6)
+TRAINING |= dict(seconds=60.0)
+TESTED = TRAINING | dict(metrics={'accuracy/top1': 98.25}, checkpoint='w/best_epoch_3.pth', throughput=100.0)
+
+
+def test_scores_of_the_last_validation_and_of_a_tested_checkpoint_have_names_of_their_own(tmp_path):
+    run = tmp_path / 'run'
+    run.mkdir()
+    write_json(TRAINING, run / 'training.json')
+    row = describe_run(run)
+    assert row['score of the last validation (%)'] == '97.50 top-1'
+    assert (row['score in the test (%)'], row['tested'], row['images/s']) == ('', '', '')
+    write_json(TESTED, tmp_path / 'run.benchmark.json')
+    row = describe_run(run)
+    assert row['score of the last validation (%)'] == '97.50 top-1'
+    assert (row['score in the test (%)'], row['tested']) == ('98.25 top-1', 'best_epoch_3.pth')
+    assert (row['images/s'], row['parameters (M)']) == ('100', '1.00')
+
+
+def test_a_score_that_is_not_there_is_shown_as_such(tmp_path):
+    write_json(TRAINING | dict(metrics={'mIoU': float('nan')}), tmp_path / 'training.json')
+    assert describe_run(tmp_path)['score of the last validation (%)'] == 'nan mIoU'
+    assert pick_score({'accuracy/top1': 1.0, 'mIoU': None}) == ('top-1', 1.0)
+
+
+def test_runs_of_other_settings_are_refused():
+    run, other = (dict(record('a', seed, 90.0), digest='1') for seed in (0, 1))
+    describe_sweep([run, other, dict(record('b', 0, 90.0), digest='2')])
+    describe_sweep([run, dict(run, digest='2', options=dict(fold=1))])
+    with pytest.raises(UserError, match="the runs of 'a' differ in settings"):
+        describe_sweep([run, other | dict(digest='2')])
+
+
+def test_folds_are_one_row_with_the_interval_of_their_mean(tmp_path):
+    scores = dict(zip([(lr, fold) for lr in (0.1, 0.2) for fold in range(3)], (90.0, 92.0, 97.0, 80.0, 84.0, 85.0)))
+    costs = dict(flops=1, parameters=1, seconds=1.0, iterations=10, batch_size=8)
+    origin = dict(date='2026-01-02', device='A CPU', versions=dict(torch='2.0'), length='10 epochs', config='a/b.py')
+    records = []
+    for (lr, fold), score in scores.items():
+        folder = tmp_path / f'lr={lr}_fold={fold}_seed-0'
+        folder.mkdir()
+        own = dict(seed=0, options=dict(lr=lr, fold=fold), digest=f'{lr}{fold}', metrics={'accuracy/top1': score})
+        (folder / 'training.json').write_text(json.dumps(own | costs | origin))
+        records.append(label_run(folder))
+    first, second = describe_sweep(records)
+    assert (first['run'], second['run']) == ('lr=0.1', 'lr=0.2')
+    assert first['top-1 (%), each seed and fold'] == '90.00, 92.00, 97.00'
+    rows = np.array([*scores.values()]).reshape(2, 3)
+    margin = student_t.ppf(0.975, 4) * np.sqrt(rows.var(axis=1, ddof=1).mean() / 3)
+    assert first['mean'] == f'93.00 ± {margin:.2f}'
+    assert float(second['mean'].split(' ± ')[1]) == pytest.approx(margin, abs=0.005)
+    (alone,) = describe_sweep([record | dict(label='b') for record in records[:1]])
+    assert alone['mean'] == '90.00'
+
+
+def test_folds_without_another_setting_are_named_by_their_config(tmp_path):
+    (tmp_path / 'fold=3_seed-0').mkdir()
+    own = dict(seed=0, options=dict(fold=3), metrics={'mIoU': 50.0}, flops=1, parameters=1, seconds=1.0, iterations=1)
+    origin = dict(date='', device='', versions={}, length='10 epochs', config='a/b.py', batch_size=8)
+    (tmp_path / 'fold=3_seed-0/training.json').write_text(json.dumps(own | origin))
+    assert label_run(tmp_path / 'fold=3_seed-0')['label'] == 'b'

@@ -1,1 +1,0 @@
-"""Tables that compare the scores of finished runs."""
