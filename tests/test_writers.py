@@ -19,7 +19,7 @@ ALLOWED = {
     },
     'vt/analysis/figures.py': {'figure.savefig'},  # to memory
     'vt/commands/exported_script.py': {'Image.fromarray(pixels).convert(mode).save'},  # a temporary folder
-    'vt/inference/mask_files.py': {'mask.save'},  # to memory
+    'vt/inference/image_files.py': {'mask.save'},  # to memory
     'vt/commands/outputs.py': {'mmengine.dump'},  # to a text
     'vt/commands/test.py': {'mmengine.dump'},  # to a text
     'vt/checkpoints/publishing.py': {'save'},  # to bytes

@@ -1,4 +1,4 @@
-"""Write files atomically, and read JSON files with checks."""
+"""Write files atomically, find those of a folder, and read JSON files with checks."""
 
 import contextlib
 import functools
@@ -177,6 +177,28 @@ def file_in(folder: str | os.PathLike, name: str) -> Path:
     if not any(target.is_relative_to(each) for each in roots):
         raise UserError(f'{path} is a link out of its folder, which is not followed: copy the file into the folder')
     return path
+
+
+def files_below(folder: str | os.PathLike, above: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Yield the paths of all files below a folder, in alphabetical order, those of a folder before its folders'.
+
+    Links to folders are followed, except to a folder that is already being read. A link to nothing is a file.
+
+    Args:
+        folder: path of the folder; of a missing one there are no files.
+        above: real paths of the folders that are being read.
+
+    Raises:
+        OSError: a folder cannot be read.
+    """
+    here = os.path.realpath(folder)
+    if here in above or not os.path.isdir(here):
+        return
+    entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    yield from (entry.path for entry in entries if not entry.is_dir())
+    for entry in entries:
+        if entry.is_dir():
+            yield from files_below(entry.path, above | {here})
 
 
 def _sync(path: Path) -> None:

@@ -15,8 +15,7 @@ import torch
 from checkpoints.small_models import build_runner
 from mmengine.runner import save_checkpoint
 
-from vt.checkpoints.newest import find_damage, find_newest_checkpoint
-from vt.checkpoints.reading import load_checkpoint
+from vt.checkpoints.reading import find_damage, find_newest_checkpoint, load_checkpoint
 from vt.files import replacing, write_atomically
 
 fork = multiprocessing.get_context('fork')

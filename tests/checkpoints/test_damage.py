@@ -2,7 +2,6 @@
 
 import os
 import random
-import shutil
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,7 @@ import torch
 from mmengine.logging import HistoryBuffer
 from safetensors.torch import save
 
-from vt.checkpoints.newest import find_damage, find_newest_checkpoint
-from vt.checkpoints.reading import content_digits, load_checkpoint
+from vt.checkpoints.reading import content_digits, find_damage, find_newest_checkpoint, load_checkpoint
 
 
 def checkpoint_of(iteration):
@@ -129,9 +127,6 @@ class Run:
         torch.save(dict(state_dict=checkpoint_of(20)['state_dict']), folder / 'iter_20.pth')
         torch.save(checkpoint_of(30), folder / 'best_iter_30.pth')
 
-    def name(self, text):
-        (self.folder / 'last_checkpoint').write_text(str(text))
-
     def damage(self, path):
         Path(path).write_bytes(Path(path).read_bytes()[:-1000])
 
@@ -146,30 +141,20 @@ def newest(run):
     return path and path.name, [path.name for path, _ in passed_over]
 
 
-def test_the_named_one_is_the_newest(run):
-    run.name(run.paths[1])
-    assert newest(run) == ('iter_9.pth', [])
-
-
-@pytest.mark.parametrize(
-    'text',
-    [None, '', '\n', 'a\0b', 'iter_8.pth\niter_9.pth', 'x/' * 10**6, 'nowhere/iter_7.pth', 'x' * 4000],
-    ids=['none', 'empty', 'line', 'NUL', 'two', 'long', 'nowhere', 'no name of a file'],
-)
-def test_without_a_name_the_highest_iteration_is(text, run):
-    """Not the most recent file; not weights alone, which a line names, nor the best ones."""
-    if text is not None:
-        run.name(text)
-    path, passed_over = newest(run)
-    assert path == 'iter_10.pth'
-    named = [Path(text).name] if (text or '').strip() else []
-    assert passed_over == [*named, 'iter_20.pth']
+def test_the_highest_position_is_the_newest(run):
+    """Not the most recent file; not weights alone, which a line names, nor the best ones, nor names of others."""
+    for name in ('iter_07.pth', 'iter_40.pt', 'mine_iter_50.pth'):
+        torch.save(checkpoint_of(50), run.folder / name)
+    assert newest(run) == ('iter_10.pth', ['iter_20.pth'])
+    torch.save(checkpoint_of(11), run.folder / 'interrupted_iter_11.pth')
+    assert newest(run) == ('interrupted_iter_11.pth', ['iter_20.pth'])
+    torch.save(checkpoint_of(12), run.folder / 'epoch_2.pth')
+    assert newest(run) == ('epoch_2.pth', ['iter_20.pth'])
 
 
 def test_damaged_ones_are_passed_over(run):
-    run.name(run.paths[2])
     run.damage(run.paths[2])
-    assert newest(run) == ('iter_9.pth', ['iter_10.pth', 'iter_20.pth'])
+    assert newest(run) == ('iter_9.pth', ['iter_20.pth', 'iter_10.pth'])
     run.damage(run.paths[1])
     path, passed_over = find_newest_checkpoint(run.folder)
     assert path == run.paths[0]
@@ -180,14 +165,5 @@ def test_damaged_ones_are_passed_over(run):
     run.damage(run.paths[0])
     path, passed_over = newest(run)
     assert path is None
-    assert sorted(passed_over) == ['iter_10.pth', 'iter_20.pth', 'iter_8.pth', 'iter_9.pth']
-
-
-def test_a_folder_that_was_moved(run, tmp_path):
-    run.name(run.paths[1].resolve())
-    shutil.copytree(run.folder, tmp_path / 'copy')
-    path, _ = find_newest_checkpoint(tmp_path / 'copy')
-    assert path == tmp_path / 'copy/iter_9.pth'  # though the other one is still there
-    shutil.rmtree(run.folder)
-    assert find_newest_checkpoint(tmp_path / 'copy')[0] == path
-    assert find_newest_checkpoint(tmp_path / 'nowhere') == (None, [])
+    assert passed_over == ['iter_20.pth', 'iter_10.pth', 'iter_9.pth', 'iter_8.pth']
+    assert find_newest_checkpoint(run.folder / 'nowhere') == (None, [])

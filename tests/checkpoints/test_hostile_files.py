@@ -13,8 +13,7 @@ from checkpoints.odd_files import OBJECTS, WHOLE
 from mmengine.logging import HistoryBuffer
 from safetensors.torch import save
 
-from vt.checkpoints.newest import find_damage, find_newest_checkpoint
-from vt.checkpoints.reading import load_checkpoint
+from vt.checkpoints.reading import find_damage, find_newest_checkpoint, load_checkpoint
 from vt.errors import UserError
 
 SLOTS = torch.zeros(2)

@@ -340,7 +340,7 @@ PIPELINES = [
 def test_the_script_prepares_images_as_the_pipeline(classifier, steps, size, tmp_path):
     file = write_waves(tmp_path / 'a.png', *size)
     cfg = Config.fromfile(classifier[0])
-    load = dict(type='LoadImageFromFile', imdecode_backend='pillow')
+    load = dict(type='LoadImageFromFile')
     cfg.test_dataloader.dataset = dict(
         type='CustomDataset', data_root='none', pipeline=[load, *steps, dict(type='PackInputs')]
     )

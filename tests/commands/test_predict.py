@@ -20,7 +20,7 @@ from vt import apis
 from vt.commands.predict import predict_batch
 from vt.commands.result_file import ResultFile
 from vt.errors import UserError
-from vt.inference.mask_files import encode_mask
+from vt.inference.image_files import encode_mask
 
 
 @pytest.fixture(scope='module')

@@ -17,8 +17,7 @@ from PIL import Image
 from vt.errors import UserError
 from vt.files import interpreting, read_json, write_atomically
 from vt.image_bounds import EXTENSIONS, check_scores
-from vt.inference.image_files import find_files, read_image
-from vt.inference.mask_files import encode_mask, mask_paths
+from vt.inference.image_files import encode_mask, find_files, mask_paths, read_image
 from vt.untrusted_text import check_class_names, printable
 
 FLAGS = dict(nearest=0, bilinear=1, bicubic=2, area=3, lanczos=4)  # cv2.INTER_NEAREST, ...
@@ -49,7 +48,7 @@ def find_size(
 
 def prepare(file: str | Path, about: dict[str, Any]) -> tuple[np.ndarray, tuple[int, ...], tuple[int, ...]]:
     """Return the network's input ``(1, 3, H, W)`` for an image file, the size of the file, and that before padding."""
-    image = read_image(file, about['read'].get('imdecode_backend', 'cv2'))
+    image = read_image(file)
     own_size = image.shape[:2]
     for step in about['steps']:
         height, width = image.shape[:2]

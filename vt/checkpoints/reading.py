@@ -1,4 +1,4 @@
-"""Read checkpoints from files and addresses, once and without running code from them."""
+"""Read checkpoints without running code from them, and find the newest one that training can resume from."""
 
 import contextlib
 import hashlib
@@ -38,6 +38,7 @@ COUNTERS = ('steps', 'n_averaged')  # tensors among averages of mmengine and tor
 # What mmengine's hook writes into ``runtime_info`` about files: it would remove them. Also all keys ``best_ckpt...``.
 NAMES_OF_FILES = ('last_ckpt', 'outdated_ckpts', 'keep_ckpt_ids')
 TEXT = 'text_of_config'  # key of ``meta``
+OWN = re.compile(r'(best_.+_|interrupted_|)(epoch|iter)_(0|[1-9]\d*)\.pth')  # names that runs give
 is_trusted: ContextVar[bool] = ContextVar('is_trusted', default=False)  # whether checkpoints may run code
 
 
@@ -134,48 +135,15 @@ def load_checkpoint(name: str | Path, map_location: Any = None) -> dict:
     """
     if str(name).startswith('timm://'):
         loaded = dict(state_dict=read_timm(str(name).removeprefix('timm://')))
-        _require_finite(loaded, name)
-        return loaded
+        return _require_finite(loaded, name)
     path = locate(str(name))
     if not os.path.isfile(path):  # Path.is_file raises an error for a name that is too long
         raise MissingFileError(f'there is no checkpoint {printable(path)}: train the model first, or correct the path')
     with interpreting(path):
         loaded = _read_safetensors(path, map_location) if path.suffix == SUFFIX else _read(path, map_location)
-        restore_histories(loaded)
-        if not is_trusted.get():
-            check_dataset_meta(Checkpoint('', loaded).dataset_meta, 'dataset_meta.', f' of {path}')
-        _require_finite(loaded, path)
         _keep_data(loaded)
-    return loaded
-
-
-def _keep_data(loaded: dict) -> None:
-    """Drop names of files and texts that libraries would remove and run."""
-    meta, hub = loaded.get('meta') or {}, loaded.get('message_hub') or {}
-    if 'cfg' in meta:
-        meta[TEXT] = meta['cfg']
-    for holder in (meta, hub.get('runtime_info') or {}, hub.get('resumed_keys') or {}):
-        for key in [*holder]:
-            if key in ('config', 'cfg', *NAMES_OF_FILES) or str(key).startswith('best_ckpt'):
-                holder.pop(key)
-
-
-def _require_finite(loaded: dict, name: str | Path) -> None:
-    """Raise ``UserError`` if weights are complex, NaN or infinite; masks may be infinite."""
-    for state in [loaded[key] for key in STATES if isinstance(loaded.get(key), dict)] or [loaded]:
-        for key, tensor in state.items():
-            if not isinstance(tensor, Tensor) or tensor.is_meta:
-                continue
-            values = tensor.float() if tensor.is_floating_point() else torch.zeros(1)  # no function supports float8
-            if tensor.is_complex() or (values.isnan() if 'mask' in str(key) else ~values.isfinite()).any():
-                kind = 'complex' if tensor.is_complex() else 'not finite'
-                advice = 'give an earlier checkpoint, or train again'
-                raise UserError(f'{name} has weights that cannot be used: {printable(key, 120)} is {kind}; {advice}')
-
-
-def content_digits(content: bytes) -> str:
-    """Return the first eight digits of the SHA-256 of a file, which end the name of a published file."""
-    return hashlib.sha256(content).hexdigest()[:8]
+        check_dataset_meta(Checkpoint('', loaded).dataset_meta, 'dataset_meta.', f' of {path}')
+        return _require_finite(loaded, path)
 
 
 def _read_safetensors(path: Path, map_location: Any) -> dict:
@@ -204,11 +172,12 @@ def _read(path: Path, map_location: Any) -> dict:
     elif not begin.startswith(PICKLE):
         raise DamagedError('its first bytes are not those of a checkpoint')
     if is_trusted.get():
-        loaded = torch.load(path, map_location=map_location, weights_only=False)
+        loaded = Conversion()(torch.load(path, map_location=map_location, weights_only=False))
     else:
-        loaded = _read_weights_only(path, map_location)
+        loaded = Conversion()(_read_weights_only(path, map_location))
     if not isinstance(loaded, dict):
         raise DamagedError(f'it contains a {type(loaded).__name__}, but must contain a dict of weights')
+    restore_histories(loaded)
     return loaded
 
 
@@ -241,7 +210,7 @@ def _read_weights_only(path: Path, map_location: Any) -> Any:
         with serialization.safe_globals(PLACEHOLDERS), warnings.catch_warnings():
             warnings.simplefilter('ignore')  # about pickle protocols and archive formats
             try:
-                return Conversion()(torch.load(path, map_location=map_location, weights_only=True))
+                return torch.load(path, map_location=map_location, weights_only=True)
             except pickle.UnpicklingError as error:
                 raise _refused(path) from error
     finally:
@@ -257,3 +226,92 @@ def _refused(path: Path) -> RefusedError:
     reason = f'it asks for {listed if names else "more than tensors and plain data"}'
     advice = 'read it within vt.checkpoints.loading.weights_only(unless=True), or to the command of a tool add'
     return RefusedError(f'{path} is not loaded: {reason}; if you trust whoever wrote it, {advice} {FLAG}')
+
+
+def _keep_data(loaded: dict) -> None:
+    """Drop names of files and texts that libraries would remove and run."""
+    meta, hub = loaded.get('meta') or {}, loaded.get('message_hub') or {}
+    if 'cfg' in meta:
+        meta[TEXT] = meta['cfg']
+    for holder in (meta, hub.get('runtime_info') or {}, hub.get('resumed_keys') or {}):
+        for key in [*holder]:
+            if key in ('config', 'cfg', *NAMES_OF_FILES) or str(key).startswith('best_ckpt'):
+                holder.pop(key)
+
+
+def _require_finite(loaded: dict, name: str | Path) -> dict:
+    """Return a checkpoint; raise ``UserError`` if weights are complex, NaN or infinite. Masks may be infinite."""
+    for state in [loaded[key] for key in STATES if isinstance(loaded.get(key), dict)] or [loaded]:
+        for key, tensor in state.items():
+            if not isinstance(tensor, Tensor) or tensor.is_meta:
+                continue
+            values = tensor.float() if tensor.is_floating_point() else torch.zeros(1)  # no function supports float8
+            if tensor.is_complex() or (values.isnan() if 'mask' in str(key) else ~values.isfinite()).any():
+                kind = 'complex' if tensor.is_complex() else 'not finite'
+                advice = 'give an earlier checkpoint, or train again'
+                raise UserError(f'{name} has weights that cannot be used: {printable(key, 120)} is {kind}; {advice}')
+    return loaded
+
+
+def content_digits(content: bytes) -> str:
+    """Return the first eight digits of the SHA-256 of a file, which end the name of a published file."""
+    return hashlib.sha256(content).hexdigest()[:8]
+
+
+def own_checkpoints(folder: Path) -> list[tuple[int, str, str, Path]]:
+    """Return the files of a folder that are named as checkpoints of a run, links too, by their steps.
+
+    Returns:
+        Step, unit (``'epoch'``, ``'iter'``), prefix (``'best_SCORE_'``, ``'interrupted_'``, ``''``) and path of each.
+    """
+    matches = [(OWN.fullmatch(path.name), path) for path in folder.glob('*.pth')]
+    return sorted((int(match[3]), match[2], match[1], path) for match, path in matches if match)
+
+
+def find_damage(path: str | Path) -> str | None:
+    """Return in one line why a checkpoint is damaged; None if it is complete, even if reading it is refused."""
+    try:
+        load_checkpoint(path, map_location='meta')
+    except RefusedError:
+        return None
+    except UserError as error:
+        return str(error)
+    return None
+
+
+def find_newest_checkpoint(folder: str | Path) -> tuple[Path | None, list[tuple[Path, str]]]:
+    """Find the newest complete checkpoint of a work directory that training can resume from.
+
+    It is the one with the highest position among ``epoch_*.pth``, ``iter_*.pth`` and ``interrupted_iter_*.pth``. The
+    best ones have no state of the optimizer.
+
+    Args:
+        folder: the work directory.
+
+    Returns:
+        Path of the checkpoint or None, and newer checkpoints that are damaged, each with the problem in one line.
+    """
+    complete: dict[Path, tuple[int, int]] = {}
+    damaged = []
+    for unit in ('epoch', 'iter'):
+        for _, own_unit, prefix, path in reversed(own_checkpoints(Path(folder))):
+            if own_unit != unit or prefix.startswith('best_'):
+                continue
+            position = read_position(path)
+            if isinstance(position, tuple):
+                complete[path] = position
+                break
+            damaged.append((path, position))
+    return max(complete, key=complete.__getitem__, default=None), damaged
+
+
+def read_position(path: str | Path) -> tuple[int, int] | str:
+    """Return epoch and iteration of a checkpoint, or why training cannot resume from it, without reading weights."""
+    try:
+        loaded = load_checkpoint(path, map_location='meta')
+    except UserError as error:
+        return str(error)
+    meta = loaded.get('meta')
+    epoch, iteration = (meta.get('epoch', 0), meta.get('iter')) if isinstance(meta, dict) else (None, None)
+    is_position = isinstance(epoch, int) and isinstance(iteration, int)
+    return (epoch, iteration) if is_position else f'{path} contains only weights'

@@ -25,9 +25,8 @@ from vt.engine.preparation import preparation_of
 from vt.errors import UserError
 from vt.files import write_atomically
 from vt.image_bounds import EXTENSIONS
-from vt.inference.image_files import find_files
+from vt.inference.image_files import encode_mask, find_files, mask_paths
 from vt.inference.inputs import input_shape
-from vt.inference.mask_files import encode_mask, mask_paths
 
 # Name, height and width relative to the input, and mode of the images that the script is tried on.
 EXAMPLES = (

@@ -25,9 +25,8 @@ from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
 from vt.files import read_json, write_atomically
 from vt.image_bounds import EXTENSIONS as IMAGES
-from vt.inference.image_files import check_paths, find_files
+from vt.inference.image_files import check_paths, encode_mask, find_files, mask_paths
 from vt.inference.inputs import MAX_THREADS, default_workers, in_batches, read_ahead
-from vt.inference.mask_files import encode_mask, mask_paths
 from vt.untrusted_text import composed, printable
 from vt.video.dataset import EXTENSIONS as VIDEOS
 

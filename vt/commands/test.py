@@ -30,7 +30,7 @@ from vt.engine.prepare import require_file
 from vt.engine.run_record import describe_device
 from vt.errors import UserError
 from vt.files import write_atomically
-from vt.inference.mask_files import mask_paths
+from vt.inference.image_files import mask_paths
 
 from .arguments import load_config
 from .evaluation_report import add_collector, check_report_folder, write_report

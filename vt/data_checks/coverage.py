@@ -9,7 +9,7 @@ from pathlib import Path
 from mmengine.dataset import BaseDataset
 from PIL import Image
 
-from vt.folders import files_below
+from vt.files import files_below
 from vt.video.dataset import EXTENSIONS
 
 from .samples import Problem, infos_of

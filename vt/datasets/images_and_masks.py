@@ -8,7 +8,7 @@ from mmengine import list_from_file
 from mmseg.datasets import BaseSegDataset
 
 from vt.errors import UserError
-from vt.folders import files_below
+from vt.files import files_below
 from vt.image_bounds import EXTENSIONS
 from vt.registry import DATASETS
 from vt.untrusted_text import composed

@@ -1,24 +1,32 @@
-"""Files of images: those that a user gives by name or folder, where their outputs go, and reading them."""
+"""Files of images and of predicted masks: which a user gives, how they are read, and where outputs go.
+
+Masks are PNG with the colours of the classes, or GeoTIFF for a GeoTIFF.
+"""
 
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import TypeVar
 
 import cv2
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image
+from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
 from vt.engine.output_paths import distinct_paths
 from vt.errors import MissingFileError, UserError
-from vt.folders import files_below
-from vt.image_bounds import check_image_size
+from vt.files import files_below, interpreting
+from vt.image_bounds import TIFF, check_image_size
 
 Read = TypeVar('Read')
-CANVAS = (124, 117, 104)  # mmcv's colour below grey images with transparency
+COLOURS = 256  # in a palette; masks of more classes have 16 bits and no palette
+LABELS = 65536  # in 16 bits
+# Scale, tie points, transformation, keys, numbers and strings of the coordinate system, polynomials.
+GEOREFERENCE = (33550, 33922, 34264, 34735, 34736, 34737, 50844)
+BIG_TIFF = 43  # third byte of such files
 
 
 def find_files(inputs: Iterable[str], extensions: tuple[str, ...]) -> dict[str, Path]:
@@ -65,39 +73,77 @@ def check_paths(kept: Iterable[str | Path], written: Iterable[Path], folder: Pat
             raise UserError(f'{folder / path} would be overwritten: give another folder than {option} {folder}')
 
 
-def read_image(path: str | Path, backend: str = 'cv2') -> np.ndarray:
-    """Read an image file as mmcv does, by ``'cv2'`` or ``'pillow'``: ``(height, width, 3)``, uint8, blue first.
+def read_image(path: str | Path) -> np.ndarray:
+    """Read an image file with OpenCV, as mmcv does: ``(height, width, 3)``, uint8, blue first; errors as below."""
+    return load_image(path, lambda: cv2.imdecode(np.frombuffer(Path(path).read_bytes(), np.uint8), cv2.IMREAD_COLOR))
+
+
+def load_image(path: str | Path, load: Callable[[], Read | None]) -> Read:
+    """Return what a function makes of an image file, after its size is checked.
 
     Raises:
         UserError: the file does not exist, is not an image, damaged, or too large.
     """
-    decoders = dict(cv2=lambda data: cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR), pillow=_by_pillow)
-    return load_image(path, lambda: decoders[backend](Path(path).read_bytes()))
-
-
-def load_image(path: str | Path, load: Callable[[], Read | None]) -> Read:
-    """Return what a function makes of an image file; errors as in :func:`read_image`."""
-    require_image(path)
-    try:
+    if not os.path.isfile(path):
+        raise MissingFileError(f'there is no image {path}')
+    with interpreting(path):
         loaded = load() if check_image_size(path) else None
-    except cv2.error as error:
-        raise UserError(f'{path} is no image that can be read: {" ".join(str(error).split())}') from error
-    except AssertionError:  # of mmcv's transform, if the decoder returns None
-        loaded = None
     if loaded is None:
         raise UserError(f'{path} is no image that can be read')
     return loaded
 
 
-def require_image(path: str | Path) -> None:
-    """Raise a MissingFileError if there is no such file."""
-    if not os.path.isfile(path):
-        raise MissingFileError(f'there is no image {path}')
+def mask_paths(
+    files: dict[str, Path], folder: Path | None, kept: Iterable[Path] = (), option: str = '--masks'
+) -> dict[str, Path]:
+    """Return a distinct path ``NAME.png`` for the mask of each file ``NAME.*``, given the paths of its figures.
+
+    Raises:
+        UserError: the folder is a file, or a mask in it, PNG or TIFF, would overwrite an image or a file to keep.
+    """
+    names = {file: path.name.removesuffix('.png').removesuffix(Path(file).suffix) for file, path in files.items()}
+    masks = distinct_paths({file: path.with_name(names[file] or path.name) for file, path in files.items()})
+    for suffix in ('.png', '.tif'):
+        check_paths([*files, *kept], [path.with_suffix(suffix) for path in masks.values()], folder, option)
+    return masks
 
 
-def _by_pillow(content: bytes) -> np.ndarray:
-    image = ImageOps.exif_transpose(Image.open(BytesIO(content)))
-    if image.mode == 'LA':
-        above, image = image.convert('RGBA'), Image.new('RGB', image.size, CANVAS)
-        image.paste(above, mask=above.getchannel('A'))
-    return np.asarray(image.convert('RGB'))[..., ::-1]
+def encode_mask(labels: np.ndarray, palette: Sequence[Sequence[int]], image: str) -> tuple[str, bytes]:
+    """Return the suffix and the content of a mask.
+
+    Args:
+        labels: labels ``(H, W)``, integers from 0.
+        palette: RGB colours of the classes, 0 to 255.
+        image: path of the image, whose georeference is kept.
+
+    Raises:
+        UserError: a class without colour or above 16 bits, or a damaged georeference.
+    """
+    if labels.max() >= min(len(palette), LABELS):
+        raise UserError(f'class {labels.max()} has no colour of {len(palette)}, or is above those of 16 bits')
+    few, content = len(palette) <= COLOURS, BytesIO()
+    mask = Image.fromarray(labels.astype(np.uint8 if few else np.uint16))
+    if few:
+        mask.putpalette(np.asarray(palette, np.uint8).tobytes())
+    if georeference := read_georeference(image):
+        mask.save(content, 'TIFF', tiffinfo=georeference, compression='tiff_adobe_deflate')
+        return '.tif', content.getvalue()
+    mask.save(content, 'PNG')
+    return '.png', content.getvalue()
+
+
+def read_georeference(image: str) -> ImageFileDirectory_v2 | None:
+    """Return the georeference tags of a GeoTIFF; None for other files."""
+    kept = ImageFileDirectory_v2()
+    with open(image, 'rb') as file:
+        header = file.read(8)
+        if not header.startswith(TIFF):
+            return None
+        with interpreting(image):
+            tags = ImageFileDirectory_v2(header + (file.read(8) if header[2] == BIG_TIFF else b''))
+            file.seek(tags.next)
+            tags.load(file)
+            for code in filter(tags.__contains__, GEOREFERENCE):
+                kept.tagtype[code] = tags.tagtype[code]
+                kept[code] = tags[code]
+    return kept if len(kept) else None

@@ -7,6 +7,7 @@ import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby, islice
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
@@ -31,11 +32,11 @@ from vt.engine.errors import describe, in_one_line
 from vt.engine.image_hooks import visible
 from vt.engine.mixed_precision import predicting
 from vt.engine.preparation import check_image_channels, preparation_of
-from vt.errors import MissingFileError, UserError
+from vt.errors import UserError
 from vt.image_bounds import MAX_PIXELS, check_frames
 from vt.video import LoadClips, open_video
 
-from .image_files import load_image, read_image, require_image
+from .image_files import load_image, read_image
 from .test_set import build_test_set, in_scope
 
 ImageSource = str | os.PathLike | np.ndarray
@@ -73,8 +74,7 @@ class Samples:
                 the config it is ``(height, width, channels)`` of any numeric type.
 
         Raises:
-            MissingFileError: the file does not exist.
-            UserError: the file is damaged or of another kind.
+            UserError: the file does not exist, is damaged or of another kind.
         """
         number, kinds = (self.num_bands, np.number) if self.num_bands else (3, np.uint8)
         is_array = isinstance(file, np.ndarray)
@@ -107,14 +107,12 @@ class Images(Samples):
 
     def make(self, source: ImageSource) -> dict:
         path = '' if isinstance(source, np.ndarray) else str(source)
-        if path and self.num_bands:
-            require_image(path)
-            results = self.load(dict(img_path=path))
-            if (number := results['img'].shape[2]) != self.num_bands:
+        if path and self.load:
+            load = partial(self.load, dict(img_path=path))
+            results = load() if self.num_bands else load_image(path, load)  # bands have checks of their own
+            if self.num_bands not in (None, number := results['img'].shape[2]):
                 raise UserError(f'{path} has {number} channels, the model takes {self.num_bands}')
             return self.rest(results)
-        if path and self.load:
-            return self.rest(load_image(path, lambda: self.load(dict(img_path=path))))
         image = read_image(path) if path else source.astype(np.float32) if self.num_bands else source
         original = image.shape[:2]
         if self.size:
@@ -135,8 +133,6 @@ class Videos(Samples):
         self.shape = None if any(isinstance(step, LoadClips) for step in self.steps) else input_shape(cfg)[1:]
 
     def make(self, video: str | Path) -> dict:
-        if not os.path.isfile(video):
-            raise MissingFileError(f'there is no video {video}')
         return self.pipeline(dict(img_path=str(video)) if self.shape is None else self._spread(str(video)))
 
     def _spread(self, path: str) -> dict:

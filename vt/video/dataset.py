@@ -6,7 +6,7 @@ from pathlib import Path
 from mmpretrain.datasets import CustomDataset
 
 from vt.errors import MissingFileError, UserError
-from vt.folders import files_below
+from vt.files import files_below
 from vt.registry import DATASETS
 from vt.untrusted_text import composed, printable
 

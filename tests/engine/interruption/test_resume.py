@@ -40,15 +40,13 @@ def copied(finished, tmp_path):
 
 @pytest.mark.parametrize('asked', [['--resume'], ['--resume', 'run'], ['--resume', 'run/epoch_4.pth']])
 def test_a_damaged_checkpoint_is_named_and_the_newest_whole_one_taken(asked, copied, finished):
-    for name in ('3', '\x1b[2J'):
-        (copied / f'run/epoch_{name}.pth').write_bytes(b'')
+    (copied / 'run/epoch_3.pth').write_bytes(b'')
     result = train(copied, *asked, options=['default_hooks.checkpoint.max_keep_ckpts=-1'])
     assert result.returncode == 0, result.stderr
     (line,) = (line for line in result.stdout.splitlines() if 'run/epoch_4.pth is damaged: it is truncated' in line)
     assert 'WARNING' in line
     assert 'Resuming from run/epoch_2.pth instead' in line
-    assert r'run/epoch_\x1b[2J.pth is damaged' in result.stdout
-    (copied / 'run/epoch_\x1b[2J.pth').unlink()
+    assert 'run/epoch_3.pth is damaged' in result.stdout
     assert 'Epoch(train) [2]' not in result.stdout
     assert_same_end(copied / 'run', finished / 'run')
 

@@ -15,8 +15,7 @@ from torch import distributed, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy
 
-from vt.checkpoints.newest import find_newest_checkpoint
-from vt.checkpoints.reading import load_checkpoint
+from vt.checkpoints.reading import find_newest_checkpoint, load_checkpoint
 from vt.engine.processes.sharding import ShardSettings
 from vt.errors import UserError
 

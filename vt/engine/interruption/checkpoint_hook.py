@@ -10,7 +10,7 @@ from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
 from torch.distributed.fsdp import FSDPModule
 
-from vt.checkpoints.newest import own_checkpoints
+from vt.checkpoints.reading import own_checkpoints
 from vt.engine.checks.losses import why_not_save
 from vt.engine.console import unprinted
 from vt.files import POINTER, write_atomically

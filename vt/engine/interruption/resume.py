@@ -12,7 +12,7 @@ from mmengine.runner import EpochBasedTrainLoop as WholeEpochsLoop
 from mmengine.runner import Runner
 from torch.utils.data import BatchSampler
 
-from vt.checkpoints.newest import find_damage, find_newest_checkpoint
+from vt.checkpoints.reading import find_damage, find_newest_checkpoint
 from vt.engine.prepare import require_file
 from vt.engine.processes.distributed import any_process
 from vt.engine.processes.process_variables import number_in

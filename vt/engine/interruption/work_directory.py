@@ -13,7 +13,7 @@ from mmengine.dist import barrier, is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from vt.checkpoints.newest import own_checkpoints, read_position
+from vt.checkpoints.reading import own_checkpoints, read_position
 from vt.engine.processes.process_variables import number_in
 from vt.errors import UserError
 from vt.files import POINTER, open_plain, write_atomically
