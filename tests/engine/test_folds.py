@@ -7,7 +7,7 @@ from tool_runner import ROOT
 
 from vt.data_checks.data import check_data
 from vt.engine.checks.config import check_config
-from vt.engine.config_parts import digest_config
+from vt.engine.config_data import digest_config
 from vt.engine.prepare import read_config
 from vt.errors import UserError
 

@@ -11,7 +11,7 @@ from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 from torch import nn
 
 from vt.engine.checks.config import check_config
-from vt.engine.config_parts import digest_config
+from vt.engine.config_data import digest_config
 from vt.engine.mixed_precision import (
     BFloat16AmpOptimWrapper,
     choose_dtype,

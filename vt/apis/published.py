@@ -11,8 +11,8 @@ from mmengine.config import Config
 from mmengine.logging import print_log
 
 from vt.checkpoints.public import fetching, torchvision_weights
-from vt.engine.config_parts import leaves
 from vt.engine.preparation import Preparation, preparation_of
+from vt.engine.prepare import leaves
 from vt.errors import UserError
 
 # Names of configs, of timm's models and of torchvision's weights.

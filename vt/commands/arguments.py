@@ -7,14 +7,16 @@ import os
 import pkgutil
 import re
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mmengine.config import Config
 
 from vt._libraries import importing
 from vt.engine.errors import one_line_errors
 from vt.errors import UserError
+
+if TYPE_CHECKING:
+    from vt.engine.prepare import Request
 
 CHECKPOINT = 'path of a checkpoint; or timm or torchvision, for their published weights'
 # Rounds in which a thread waits actively for the others before it sleeps. With GNU OpenMP's own number, 300,000, two
@@ -172,20 +174,25 @@ class ToolParser(argparse.ArgumentParser):
         self.add_common_options()
 
 
+def request_of(args: argparse.Namespace) -> 'Request':
+    """Return what the arguments of a run ask for beside its config."""
+    from vt.engine.prepare import Request  # imports PyTorch, which --help should not
+
+    return Request(
+        options=args.cfg_options or {},
+        work_dir=args.work_dir,
+        launcher=args.launcher,
+        compiles=args.compile,
+        validates=not getattr(args, 'no_validate', False),
+        scales_lr=getattr(args, 'auto_scale_lr', False),
+    )
+
+
 def load_config(args: argparse.Namespace) -> Config:
-    """Read a config, apply ``--cfg-options`` and the run options, check it, and join the other processes."""
-    from vt.engine.checks.config import check_config  # these import PyTorch, which --help should not
-    from vt.engine.prepare import read_config
+    """Prepare the config of a run, and join the other processes."""
+    from vt.engine.prepare import prepare
     from vt.engine.processes.distributed import join_processes
 
-    cfg = read_config(args.config, args.cfg_options)
-    if args.compile and not (cfg.get('speed') or {}).get('compile'):  # keep options of compile
-        cfg.merge_from_dict({'speed.compile': True})
-    cfg.launcher = args.launcher
-    if args.work_dir is not None:
-        cfg.work_dir = args.work_dir
-    elif cfg.get('work_dir') is None:
-        cfg.work_dir = os.path.join('work_dirs', Path(args.config).stem)
-    check_config(cfg, args.cfg_options or {})
+    cfg = prepare(args.config, request_of(args))
     join_processes(cfg)
     return cfg

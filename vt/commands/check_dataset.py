@@ -17,10 +17,9 @@ from vt.analysis.tables import print_table
 from vt.data_checks.data import WARNINGS, Source, find_problems, find_sources
 from vt.data_checks.labels import tabulate_classes
 from vt.data_checks.samples import Problem, Sample
-from vt.engine.checks.config import check_config
 from vt.engine.imbalance import pixel_weights
 from vt.engine.preparation import preparation_of
-from vt.engine.prepare import read_config
+from vt.engine.prepare import Request, prepare
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
@@ -43,8 +42,7 @@ def check_dataset(args: argparse.Namespace) -> None:
     if folder is not None and folder.exists() and not folder.is_dir():
         raise UserError(f'{folder} is a file: give the name of a folder, or of a file that ends in .json')
     check_output(folder / 'data.json' if folder and folder.is_dir() else args.out, args.config)
-    cfg = read_config(args.config, args.cfg_options)
-    check_config(cfg, args.cfg_options or {})
+    cfg = prepare(args.config, Request(args.cfg_options or {}))
     if args.workers is not None and args.workers < 1:
         raise UserError(f'--workers {args.workers} must be at least 1')
     report, sources = read_data(cfg, tuple(args.splits), args.workers or joblib.cpu_count())

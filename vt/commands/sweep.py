@@ -26,10 +26,9 @@ import torch
 from rich.console import Console
 
 from vt.apis.published import named_weights
-from vt.engine.checks.config import check_config
-from vt.engine.config_parts import digest_config, leaves
+from vt.engine.config_data import digest_config
 from vt.engine.errors import in_one_line
-from vt.engine.prepare import ROOT, read_config
+from vt.engine.prepare import ROOT, Request, leaves, prepare
 from vt.errors import UserError
 from vt.files import open_plain, read_json, write_atomically
 
@@ -49,7 +48,7 @@ class SweepRun:
     label: str  # name of the combination of settings
     seed: int
     work_dir: Path  # folder of the results
-    digest: str = ''  # of the whole config, see vt.engine.config_parts.digest_config
+    digest: str = ''  # of the whole config, see vt.engine.config_data.digest_config
     changed: float = 0.0  # when its data, or the weights that it begins with, changed last
 
     @property
@@ -154,8 +153,7 @@ def identify(runs: Sequence[SweepRun], folder: Path) -> list[SweepRun]:
     @cache
     def read(config: str, settings: tuple[str, ...]) -> tuple[str, float]:
         options = parse_options(settings)
-        cfg = read_config(config, options)
-        check_config(cfg, options)
+        cfg = prepare(config, Request(options))
         paths = [cfg.get('load_from'), *named_weights(cfg.model)]
         loaders = [cfg.get(name) or {} for name in ('train_dataloader', 'val_dataloader')]
         for data in [leaf for loader in loaders for leaf in leaves(loader.get('dataset'))]:

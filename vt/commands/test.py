@@ -21,12 +21,11 @@ from vt.checkpoints.weights import unwrap
 from vt.data_checks.data import check_data
 from vt.engine.checks.classes import has_labels
 from vt.engine.checks.rehearsal import is_number
-from vt.engine.config_parts import leaves
 from vt.engine.errors import files_of
 from vt.engine.image_hooks import output_paths_of
 from vt.engine.launch import build_runner, is_segmentation
 from vt.engine.preparation import check_image_channels
-from vt.engine.prepare import require_file
+from vt.engine.prepare import leaves, require_file
 from vt.engine.run_record import describe_device
 from vt.errors import UserError
 from vt.files import write_atomically

@@ -10,7 +10,7 @@ from vt.analysis.tables import print_table
 from vt.apis.published import compare_preparation
 from vt.data_checks.data import check_data
 from vt.engine.batch_size import BatchSizeHook
-from vt.engine.config_parts import digest_config
+from vt.engine.config_data import digest_config
 from vt.engine.imbalance import enter_imbalance
 from vt.engine.interruption.resume import ResumeHook, enter_resume
 from vt.engine.interruption.work_directory import RECORD, WorkDirectory
@@ -86,8 +86,4 @@ def training_config(args: argparse.Namespace) -> Config:
     for name in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
         if not cfg.get(name):
             raise UserError(f'the config has no {name}: set it to train')
-    if args.no_validate:
-        cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
-    if args.auto_scale_lr:
-        cfg.auto_scale_lr = dict(cfg.get('auto_scale_lr') or {}, enable=True)
     return cfg

@@ -17,8 +17,8 @@ from rich.progress import track
 from vt.datasets.bands import LoadBands
 from vt.datasets.rows import PREFIX
 from vt.engine.checks.config import accepted_arguments
-from vt.engine.config_parts import leaves, steps_in
 from vt.engine.errors import naming_part
+from vt.engine.prepare import leaves, steps_in
 from vt.errors import UserError
 from vt.untrusted_text import check_class_names
 

@@ -13,7 +13,7 @@ from vt.errors import UserError
 
 from .checks.classes import labels_in
 from .checks.config import find_types
-from .config_parts import model_of
+from .prepare import model_of
 
 METHODS = ('weighted', 'focal', 'balanced')
 WEIGHTS = ('class_weight', 'pos_weight')

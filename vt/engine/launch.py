@@ -13,11 +13,9 @@ from torch import nn
 
 from vt.errors import UserError
 
-from .config_parts import model_of
 from .console import quiet
-from .default_hooks import enter_defaults
 from .errors import naming_part
-from .mixed_precision import enter_amp
+from .prepare import complete, model_of
 from .runner import VTRunner
 
 
@@ -28,13 +26,12 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
     replaced by BN, and the log says so.
 
     Args:
-        cfg: config; default hooks and settings are added in place.
+        cfg: config, which is not changed; that of the runner has the default hooks and settings, too.
         amp: train in mixed precision, see :func:`vt.engine.mixed_precision.choose_dtype`.
 
     Raises:
         UserError: ``runner_type`` is another class, or the optimizer is sharded without the key ``fsdp``.
     """
-    enter_amp(cfg, amp)
     asks_sync_bn = cfg.get('sync_bn') or 'SyncBN' in str(cfg.model)
     named = cfg.get('runner_type') or Runner
     kind = RUNNERS.get(named) if isinstance(named, str) else named
@@ -43,7 +40,7 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
         raise UserError(f'runner_type={named} is neither vt.VTRunner nor a subclass of it: leave it out')
     if 'ZeroRedundancyOptimizer' in str((cfg.get('optim_wrapper') or {}).get('optimizer')):
         raise UserError('optim_wrapper.optimizer: ZeroRedundancyOptimizer is replaced by the key fsdp')
-    enter_defaults(cfg)
+    cfg = complete(cfg, amp)
     if cfg.get('randomness', {}).get('deterministic'):
         os.environ.setdefault('CUBLAS_WORKSPACE_CONFIG', ':4096:8')  # PyTorch requires it for deterministic cuBLAS
     with naming_part('building the run', cfg.to_dict()):

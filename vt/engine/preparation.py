@@ -6,7 +6,7 @@ from mmengine.config import Config
 
 from vt.errors import UserError
 
-from .config_parts import leaves, model_of, steps_in
+from .prepare import leaves, model_of, steps_in
 
 # Steps that assume values up to 255, without an error for others.
 EIGHT_BIT = (

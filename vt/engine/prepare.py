@@ -1,9 +1,14 @@
-"""Prepare a config for a run: read the file, then apply options, folds, defaults of loaders and the size of images."""
+"""What a run sees: the steps from the file of a config to the settings of a run, in their order.
+
+All commands read a config with the steps of ``READING``, and check it; those that run it add ``COMPLETING``. Each step
+takes a config and what was asked for, and returns a changed copy.
+"""
 
 import copy
 import os
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +20,10 @@ from mmengine.utils import import_modules_from_strings
 from vt._libraries import import_library
 from vt.errors import MissingFileError, UserError
 
-from .checks.config import accepted_arguments, find_types
-from .config_parts import leaves, model_of, steps_in
+from .checks.config import accepted_arguments, check_config, find_types
+from .default_hooks import enter_defaults
 from .errors import in_one_line
+from .mixed_precision import enter_amp
 
 DISTRIBUTION = 'visual-transformers'  # name for pip; vt on PyPI is another project
 # Folder of configs/, tools/ and model-index.yml. OpenMMLab's libraries look for them in .mim of the package; in the
@@ -29,13 +35,42 @@ NUM_FOLDS, FOLD_SEED = 5, 0  # defaults; samples are shuffled by a fixed seed, s
 SIDES = ('scale', 'scales', 'size', 'crop_size', 'target_size')  # arguments of a step of a pipeline, in pixels
 
 
-def read_config(path: str, options: dict[str, Any] | None = None) -> Config:
+@dataclass(frozen=True)
+class Request:
+    """What a person asks for beside a config, by arguments of a command.
+
+    Attributes:
+        options: ``--cfg-options``, by their keys, such as ``model.backbone.depth``.
+        work_dir: ``--work-dir``; None for the config's, or ``work_dirs/<name of the config>``.
+        launcher: ``--launcher``; None for the config's.
+        compiles: ``--compile``.
+        validates: not ``--no-validate``.
+        scales_lr: ``--auto-scale-lr``.
+    """
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    work_dir: str | None = None
+    launcher: str | None = None
+    compiles: bool = False
+    validates: bool = True
+    scales_lr: bool = False
+
+
+def prepare(path: str, request: Request) -> Config:
+    """Read a config for a run, with what was asked for, and check it.
+
+    Raises:
+        UserError: as from :func:`read_config`; a setting that does not exist, has no effect or is no valid value.
+    """
+    *_, (_, cfg) = read_in_steps(path, request)
+    check_config(cfg, request.options)
+    return cfg
+
+
+def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
     """Read a config, apply options, and import the library of its default scope.
 
     A config is a Python file: reading it runs it and all configs that it inherits.
-    Data sets with ``data_root=None`` get the config's ``data_root``; an option ``data_root`` also replaces the data
-    sets' ``data_root`` where it was the config's. Pipelines and model follow ``image_size``, see
-    :func:`enter_image_size`.
 
     Args:
         path: path of the config.
@@ -45,23 +80,28 @@ def read_config(path: str, options: dict[str, Any] | None = None) -> Config:
         MissingFileError: the file does not exist.
         UserError: running the file fails (the message names file and line), or an option does not fit.
     """
-    cfg = _run_file(path)
-    root = cfg.get('data_root')
-    apply_options(cfg, options or {})
-    enter_fold(cfg)
-    _complete_loaders(cfg, root)
-    import_library(cfg.get('default_scope', 'mmpretrain'))
-    enter_image_size(cfg)
+    *_, (_, cfg) = read_in_steps(path, Request(options or {}))
     return cfg
 
 
-def require_file(path: str, what: str) -> None:
-    """Raise ``MissingFileError`` if there is no such file; URLs are not checked."""
-    if '://' not in path and not Path(path).is_file():
-        raise MissingFileError(f'there is no {what} {path}')
+def read_in_steps(path: str, request: Request) -> Iterator[tuple[str, Config]]:
+    """Yield the config in the file, and what each step makes of it, each with the step's name."""
+    cfg = _read_file(path)
+    yield path, cfg
+    for name, step in READING.items():
+        cfg = step(copy.deepcopy(cfg), request)
+        yield name, cfg
 
 
-def _run_file(path: str) -> Config:
+def complete(cfg: Config, amp: bool) -> Config:
+    """Return a config with what every run gets, such as hooks, and with mixed precision if ``amp`` asks for it."""
+    cfg = copy.deepcopy(cfg)
+    enter_amp(cfg, amp)
+    enter_defaults(cfg)
+    return cfg
+
+
+def _read_file(path: str) -> Config:
     require_file(path, 'config')
     MODULE2PACKAGE.update(mmseg='mmseg', vt='vt')  # finds _base_ = 'vt::...' under any name of the distribution
     try:
@@ -89,7 +129,23 @@ def _remove_own_scope(value: Any) -> None:
         _remove_own_scope(part)
 
 
-def apply_options(cfg: Config, options: dict[str, Any]) -> None:
+def require_file(path: str, what: str) -> None:
+    """Raise ``MissingFileError`` if there is no such file; URLs are not checked."""
+    if '://' not in path and not Path(path).is_file():
+        raise MissingFileError(f'there is no {what} {path}')
+
+
+def enter_cfg_options(cfg: Config, request: Request) -> Config:
+    """Apply ``--cfg-options``; ``data_root`` also replaces the data sets' where it was the config's."""
+    root = cfg.get('data_root')
+    apply_options(cfg, request.options)
+    for dataset in datasets_of(cfg) if 'data_root' in request.options else ():
+        if root is not None and dataset.get('data_root') == root:
+            dataset['data_root'] = cfg.data_root
+    return cfg
+
+
+def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
     """Set ``--cfg-options`` in a config in place, and import the packages that a new ``custom_imports`` names.
 
     Dicts merge as in configs. The next index of a list appends a part: ``custom_hooks.1.type=EMAHook``.
@@ -146,8 +202,8 @@ def _holds_parts(value: Any) -> bool:
     return any(isinstance(part, dict) and 'type' in part for part in parts)
 
 
-def enter_fold(cfg: Config) -> None:
-    """Apply ``fold`` and ``num_folds`` of a config in place: hold out one fold of the training data for validation.
+def enter_fold(cfg: Config, _: Request) -> Config:
+    """Apply ``fold`` and ``num_folds``: hold out one fold of the training data for validation.
 
     The folds are those of MMPretrain's ``KFoldDataset``, with the samples shuffled once. If the config tests on its
     validation data, it tests on the fold as well; other test data are not changed.
@@ -159,7 +215,7 @@ def enter_fold(cfg: Config) -> None:
     if fold is None:
         if 'num_folds' in cfg:
             raise UserError(f'num_folds={number} has no effect without a fold: set fold')
-        return
+        return cfg
     if fold not in range(number):
         raise UserError(f'fold={fold}: there are folds 0 to {number - 1} (num_folds={number})')
     own = cfg.val_dataloader.dataset
@@ -168,7 +224,7 @@ def enter_fold(cfg: Config) -> None:
             raise UserError(
                 f'fold={fold}: val_dataloader.dataset already is fold {own.fold} of {own.num_splits}: remove fold'
             )
-        return
+        return cfg
     (data,), (shown,) = leaves(cfg.train_dataloader.dataset), leaves(own)  # one data set each
     validation = copy.deepcopy(data) | {key: shown[key] for key in ('pipeline', 'test_mode') if key in shown}
     options = dict(type='mmpretrain.KFoldDataset', fold=fold, num_splits=number, seed=FOLD_SEED)
@@ -179,22 +235,42 @@ def enter_fold(cfg: Config) -> None:
     cfg.val_dataloader.dataset = dict(options, dataset=validation, test_mode=True)
     if is_tested:
         cfg.test_dataloader = copy.deepcopy(cfg.val_dataloader)
+    return cfg
 
 
-def _complete_loaders(cfg: Config, root: str | None) -> None:
-    """Set the dataloader defaults of OpenMMLab's tools, and ``data_root`` of data sets without one or with ``root``."""
+def enter_loaders(cfg: Config, _: Request) -> Config:
+    """Set the defaults of loaders in OpenMMLab's tools, and the config's ``data_root`` of data sets without one.
+
+    The library of the default scope is imported here, whose names the next steps look up.
+    """
+    import_library(cfg.get('default_scope', 'mmpretrain'))
     for loader in [cfg[name] for name in LOADERS if isinstance(cfg.get(name), dict)]:
         loader.setdefault('pin_memory', torch.cuda.is_available())
         loader.setdefault('persistent_workers', loader.get('num_workers') not in (0, None))
         if cfg.get('default_scope', 'mmpretrain') == 'mmpretrain':
             loader.setdefault('collate_fn', dict(type='default_collate'))
-        for dataset in leaves(loader.get('dataset')):
-            if dataset.get('data_root', '') in (None, root):
-                dataset['data_root'] = cfg.get('data_root', '')
+    for dataset in datasets_of(cfg):
+        if dataset.get('data_root', '') is None:
+            dataset['data_root'] = cfg.get('data_root', '')
+    return cfg
 
 
-def enter_image_size(cfg: Config) -> None:
-    """Apply ``image_size`` of a config in place: the side in pixels of the images that the model gets in training.
+def enter_arguments(cfg: Config, request: Request) -> Config:
+    """Apply the arguments of a run that are settings."""
+    if request.compiles and not (cfg.get('speed') or {}).get('compile'):  # keep options of compile
+        cfg.merge_from_dict({'speed.compile': True})
+    if request.launcher is not None:
+        cfg.launcher = request.launcher
+        cfg.work_dir = request.work_dir or cfg.get('work_dir') or os.path.join('work_dirs', Path(cfg.filename).stem)
+    if not request.validates:
+        cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
+    if request.scales_lr:
+        cfg.auto_scale_lr = dict(cfg.get('auto_scale_lr') or {}, enable=True)
+    return cfg
+
+
+def enter_image_size(cfg: Config, _: Request) -> Config:
+    """Apply ``image_size``: the side in pixels of the images that the model gets in training.
 
     All sizes in pipelines, of padding and of sliding windows are scaled by the same factor, so that the last size in
     the training pipeline becomes ``image_size``: with 112, a crop of 224 from 256 becomes a crop of 112 from 128.
@@ -204,7 +280,7 @@ def enter_image_size(cfg: Config) -> None:
         UserError: no step sets the size of training images, or they are not square.
     """
     if 'image_size' not in cfg:
-        return
+        return cfg
     side, model = cfg.image_size, model_of(cfg)
     steps = [step for name in LOADERS for step in _steps(cfg.get(name))]
     settings = [*steps, *steps_in(cfg.get('tta_pipeline')), model.get('test_cfg')]
@@ -226,6 +302,7 @@ def enter_image_size(cfg: Config) -> None:
             backbone.update(dict.fromkeys({'image_size', 'img_size'} & {*accepted_arguments(built)[0]}, side))
         name = 'backbone' if backbone.get('backbone') else 'module'  # of vt.LoRAModel
         backbone, path = backbone.get(name), f'{path}.{name}'
+    return cfg
 
 
 def _steps(loader: Any) -> Iterator[dict]:
@@ -243,3 +320,40 @@ def _scaled(value: Any, ratio: float) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(_scaled(each, ratio) for each in value)
     return round(value * ratio) if _is_size(value) else value
+
+
+def model_of(cfg: Config) -> dict:
+    """Return the config of the model, without a wrapper for test-time augmentation."""
+    model = cfg.get('model') or {}
+    return model.get('module') or model
+
+
+def datasets_of(cfg: Config) -> list[dict]:
+    """Return the data sets of all loaders, inside wrappers."""
+    loaders = [cfg.get(name) for name in LOADERS]
+    return [leaf for loader in loaders if isinstance(loader, dict) for leaf in leaves(loader.get('dataset'))]
+
+
+def leaves(dataset: Any) -> list[dict]:
+    """Return the data sets inside wrappers such as ``RepeatDataset`` and ``ConcatDataset``."""
+    if not isinstance(dataset, dict):
+        return []
+    inner = dataset.get('datasets') or ([dataset['dataset']] if 'dataset' in dataset else [])
+    return [leaf for part in inner for leaf in leaves(part)] if inner else [dataset]
+
+
+def steps_in(pipeline: Any) -> Iterator[dict]:
+    """Yield the steps of a pipeline, and after each step those nested in it, as in test-time augmentation."""
+    for step in pipeline if isinstance(pipeline, (list, tuple)) else ():
+        if isinstance(step, dict):
+            yield step
+        yield from steps_in(step.get('transforms') if isinstance(step, dict) else step)
+
+
+READING = {
+    '--cfg-options': enter_cfg_options,
+    'fold': enter_fold,
+    'defaults of loaders': enter_loaders,
+    'arguments': enter_arguments,
+    'image_size': enter_image_size,
+}

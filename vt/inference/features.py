@@ -19,8 +19,8 @@ from rich.progress import track
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from vt.engine.config_parts import leaves
 from vt.engine.preparation import preparation_of
+from vt.engine.prepare import leaves
 from vt.errors import UserError
 
 from .test_set import in_scope

@@ -25,7 +25,6 @@ from torch.utils.data import DataLoader
 
 from vt._libraries import importing
 from vt.checkpoints.loading import PretrainedInit
-from vt.engine.config_parts import leaves
 from vt.engine.default_hooks import check_hooks
 from vt.engine.processes.sharding import ShardSettings
 from vt.engine.speed_settings import SpeedSettings
@@ -125,12 +124,18 @@ def _check_length(loop: dict) -> None:
 
 def _ingredients(cfg: Config) -> Iterator[str]:
     """Yield top-level settings that the run does not read itself, because other settings already contain them."""
-    loaders = [value for key, value in cfg.items() if key.endswith('_dataloader') and isinstance(value, dict)]
-    datasets = [dataset for loader in loaders for dataset in leaves(loader.get('dataset'))]
-    if all(dataset.get('data_root') != cfg.get('data_root') for dataset in datasets):
+    loaders = [value for key, value in cfg.items() if key.endswith('_dataloader')]
+    if all(part.get('data_root') != cfg.get('data_root') for part in _dicts(loaders)):
         yield 'data_root'
     if isinstance(cfg.model, dict) and cfg.model.get('data_preprocessor'):
         yield 'data_preprocessor'
+
+
+def _dicts(value: Any) -> Iterator[dict]:
+    if isinstance(value, dict):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ():
+        yield from _dicts(part)
 
 
 def check_part(part: Any, path: str, scope: str, usual: Any = None) -> None:

@@ -1,34 +1,11 @@
-"""Find parts of a config that has been read, and describe its settings as plain data."""
+"""Describe the settings of a config as plain data, and by a digest."""
 
 import hashlib
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from mmengine.config import Config
-
-
-def model_of(cfg: Config) -> dict:
-    """Return the config of the model, without a wrapper for test-time augmentation."""
-    model = cfg.get('model') or {}
-    return model.get('module') or model
-
-
-def leaves(dataset: Any) -> list[dict]:
-    """Return the data sets inside wrappers such as ``RepeatDataset`` and ``ConcatDataset``."""
-    if not isinstance(dataset, dict):
-        return []
-    inner = dataset.get('datasets') or ([dataset['dataset']] if 'dataset' in dataset else [])
-    return [leaf for part in inner for leaf in leaves(part)] if inner else [dataset]
-
-
-def steps_in(pipeline: Any) -> Iterator[dict]:
-    """Yield the steps of a pipeline, and after each step those nested in it, as in test-time augmentation."""
-    for step in pipeline if isinstance(pipeline, (list, tuple)) else ():
-        if isinstance(step, dict):
-            yield step
-        yield from steps_in(step.get('transforms') if isinstance(step, dict) else step)
 
 
 def digest_config(cfg: Config, amp: str | None = None) -> str:

@@ -1,0 +1,19 @@
+"""Print the config that a run would see, and which step set what: ``python tools/print_config.py CONFIG``."""
+
+import argparse
+
+from vt.commands.arguments import ToolParser, run
+
+
+def parse_args() -> argparse.Namespace:
+    parser = ToolParser(
+        'Print the config that a run would see, as Python, and which step set what.',
+        'python tools/print_config.py vt-resnet18_digits --cfg-options image_size=64 train_cfg.max_epochs=5',
+    )
+    parser.add_argument('config', help='path of the config, or name of a model')
+    parser.add_run_options()
+    return parser.parse_args()
+
+
+if __name__ == '__main__':
+    run('print_config:print_config', parse_args())

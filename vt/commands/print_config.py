@@ -1,0 +1,53 @@
+"""Command of ``tools/print_config.py``: the config of a run, and the steps that it goes through."""
+
+import argparse
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from vt.apis.model_zoo import find_config
+from vt.engine.checks.config import check_config
+from vt.engine.prepare import complete, read_in_steps
+
+from .arguments import request_of
+
+SHOWN = 60  # characters of a value
+ABSENT = object()
+
+
+def print_config(args: argparse.Namespace) -> None:
+    """Print a config as Python, then, as comments, what each step set; it is checked as before a run."""
+    path = args.config if args.config.endswith('.py') else str(find_config(args.config))
+    request = request_of(args)
+    steps = list(read_in_steps(path, request))
+    check_config(steps[-1][1], request.options)
+    steps.append(('defaults of runs', complete(steps[-1][1], args.amp)))
+    print(steps[-1][1].pretty_text)
+    print(f'# What was set after {steps[0][0]} was read:')
+    for (_, before), (name, after) in pairwise(steps):
+        for line in compare(before.to_dict(), after.to_dict()):
+            print(f'# {name}: {line}')
+
+
+def compare(before: Any, after: Any, path: str = '') -> Iterator[str]:
+    """Yield a line for each setting that differs; a part that is replaced is one setting."""
+    both = (before, after)
+    if all(isinstance(value, dict) for value in both) and (
+        before.keys() <= after.keys() or after.keys() <= before.keys()
+    ):
+        for key in sorted({*before, *after}):
+            yield from compare(before.get(key, ABSENT), after.get(key, ABSENT), f'{path}.{key}'.strip('.'))
+    elif all(isinstance(value, (list, tuple)) for value in both) and len(before) == len(after):
+        for index, (old, new) in enumerate(zip(before, after)):
+            yield from compare(old, new, f'{path}.{index}')
+    elif after is ABSENT:
+        yield f'{path} is removed'
+    elif before is ABSENT or before != after:
+        was = '' if before is ABSENT else f' instead of {shortened(before)}'
+        yield f'{path} = {shortened(after)}{was}'
+
+
+def shortened(value: Any) -> str:
+    """Return the text of a value, or its beginning."""
+    text = repr(value)
+    return text if len(text) <= SHOWN else f'{text[: SHOWN - 2]} …'
