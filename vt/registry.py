@@ -87,7 +87,7 @@ RUNNERS = Registry(root.RUNNERS, ['vt.engine.runner'])
 OPTIM_WRAPPERS = Registry(root.OPTIM_WRAPPERS, ['vt.engine.mixed_precision'])
 PARAM_SCHEDULERS = Registry(root.PARAM_SCHEDULERS, ['vt.engine.schedules'])
 MODEL_WRAPPERS = Registry(root.MODEL_WRAPPERS, ['vt.engine.processes.sync_batch_norm'])
-METRICS = Registry(root.METRICS, ['vt.analysis.class_scores'])
+METRICS = Registry(root.METRICS, ['vt.analysis.evaluation'])
 TRANSFORMS = Registry(root.TRANSFORMS, ['vt.datasets.bands', 'vt.video.clips'])
 
 

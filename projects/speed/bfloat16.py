@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from vt.analysis.speed.timing import Step, time_interleaved
+from vt.analysis.speed import Step, time_interleaved
 from vt.analysis.tables import print_table
 from vt.apis import find_config
 from vt.commands.arguments import ToolParser

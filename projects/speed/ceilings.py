@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
 
-from vt.analysis.speed.timing import Step
+from vt.analysis.speed import Step
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from vt.analysis.speed.timing import time_interleaved
+from vt.analysis.speed import time_interleaved
 from vt.analysis.tables import print_table
 from vt.engine.errors import in_one_line
 from vt.errors import UserError

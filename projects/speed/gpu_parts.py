@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from vt import ops
-from vt.analysis.speed.timing import run_seconds, synchronize
+from vt.analysis.speed import run_seconds, synchronize
 from vt.engine.cuda_graphs import capture
 from vt.engine.errors import in_one_line
 from vt.engine.prepare import PACKAGE, ROOT

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch.profiler import DeviceType, ProfilerActivity, profile
 
-from vt.analysis.speed.timing import Step, run_seconds, synchronize
+from vt.analysis.speed import Step, run_seconds, synchronize
 from vt.engine.cuda_graphs import capture
 
 TOP = 10  # kernels that are listed

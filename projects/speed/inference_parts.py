@@ -15,7 +15,7 @@ import torch
 from mmengine.dataset import pseudo_collate
 
 from vt import apis
-from vt.analysis.speed.timing import time_interleaved
+from vt.analysis.speed import time_interleaved
 from vt.analysis.tables import print_table
 from vt.commands.arguments import ToolParser
 from vt.commands.outputs import check_output, write_measured

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch.nn.functional import conv2d
 
-from vt.analysis.speed.timing import Step, time_interleaved
+from vt.analysis.speed import Step, time_interleaved
 from vt.analysis.tables import print_table
 from vt.commands.arguments import ToolParser
 from vt.commands.outputs import check_output, write_measured

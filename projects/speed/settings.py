@@ -15,7 +15,7 @@ import torch
 from mmcv.cnn import fuse_conv_bn
 from torch import Tensor, nn
 
-from vt.analysis.speed import comparison
+from vt.analysis import speed
 from vt.errors import UserError
 from vt.files import read_json
 from vt.models.token_side import prepare_for_onednn
@@ -29,7 +29,7 @@ PIXELS = 'pixels'  # as Setting.compile: only the skinny matrix products of pixe
 
 
 @dataclass(frozen=True)
-class Setting(comparison.Setting):
+class Setting(speed.Setting):
     """How models are run, with more choices than users have.
 
     Attributes:

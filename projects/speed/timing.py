@@ -12,7 +12,7 @@ import torch
 from rich.progress import track
 from torch import nn
 
-from vt.analysis.speed.timing import Step, synchronize
+from vt.analysis.speed import Step, synchronize
 from vt.models.token_side import token_side
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # parameters of glibc's mallopt, from malloc.h

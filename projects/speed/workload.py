@@ -10,15 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vt.analysis.speed import comparison
-from vt.analysis.speed.timing import Step
-from vt.engine.counting import Complexity, count_complexity, has_neck, neck_inputs
+from docs.reports.complexity import has_neck, neck_inputs
+from vt.analysis import speed
+from vt.analysis.speed import Step
+from vt.engine.counting import Complexity, count_complexity
 from vt.errors import UserError
 
 from .settings import Setting
 
 
-class Workload(comparison.Workload):
+class Workload(speed.Workload):
     """A model of OpenMMLab, a peer, a neck or a backbone, with random inputs.
 
     A neck gets random maps with the shapes and precision of the backbone's outputs, which require gradients.

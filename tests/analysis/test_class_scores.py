@@ -11,7 +11,7 @@ from mmpretrain.structures import DataSample
 from tool_runner import ROOT, SMALL_CLASSIFIER
 
 from vt.analysis.evaluation import evaluate_several_labels, evaluate_single_label
-from vt.analysis.evaluation_figures import read_curves
+from vt.commands.evaluation_report import read_curves
 from vt.errors import UserError
 
 NAMES = ('cat', 'dog', 'emu')

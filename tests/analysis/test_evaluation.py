@@ -1,7 +1,6 @@
 """Scores class by class, against scikit-learn and literal definitions."""
 
 import tracemalloc
-from math import comb
 
 import cv2
 import numpy as np
@@ -13,7 +12,6 @@ from vt.analysis.evaluation import (
     BINS,
     boundary_band,
     calibration,
-    compare_paired,
     count_pairs,
     evaluate_segmentation,
     evaluate_several_labels,
@@ -106,12 +104,6 @@ def test_a_single_class_of_several_labels_is_that_class():
     assert (row['recall'], row['F1']) == pytest.approx((200 / 3, 80))
 
 
-def test_scores_that_are_nan_are_no_hits():
-    scores = np.full((4, 3), np.nan)
-    scores[0] = [0.1, 0.7, 0.2]
-    assert evaluate_single_label(np.array([1, 0, 1, 2]), scores, 'abc')['metrics']['top-1'] == 25
-
-
 @pytest.mark.parametrize('seed', range(3))
 def test_several_labels_are_scored_as_by_scikit_learn(seed):
     random = np.random.default_rng(seed)
@@ -175,11 +167,3 @@ def test_boundary_iou_is_that_of_cheng_et_al_of_each_class(seed):
     assert found['metrics']['mean boundary IoU'] == pytest.approx(100 * np.nanmean(iou))
     assert found['metrics']['wrong at boundaries'] == pytest.approx(100 * wrong.sum() / (bands[0] & valid).sum())
     assert found['metrics']['wrong elsewhere'] == pytest.approx(elsewhere, nan_ok=True)
-
-
-def test_mcnemars_test_is_the_literal_binomial_sum():
-    ours, theirs = np.array([1] * 9 + [0] * 2 + [1] * 20), np.array([0] * 9 + [1] * 2 + [1] * 20)
-    tail = sum(comb(11, k) for k in range(3)) / 2**11
-    assert compare_paired(ours, theirs) == dict(better=9, worse=2, p=pytest.approx(2 * tail))
-    assert compare_paired(ours, ours) == dict(better=0, worse=0, p=1.0)
-    assert compare_paired(np.array([np.nan, 2.0]), np.array([1.0, 1.0]))['better'] == 1

@@ -10,7 +10,7 @@ from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 
 from vt import record_attention
-from vt.analysis.attention.token_attention import measure_tokenizers
+from vt.analysis.attention.token_measures import measure_tokenizers
 from vt.apis import get_model
 from vt.engine.launch import build_model
 from vt.inference.test_set import build_test_set, spread_evenly

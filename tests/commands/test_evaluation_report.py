@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 from importlib.util import find_spec
+from math import comb
 
 import numpy as np
 import pytest
@@ -17,8 +18,7 @@ from scipy.stats import binomtest
 from sklearn import metrics
 from tool_runner import assert_one_line
 
-from vt.analysis.evaluation_figures import read_curves
-from vt.commands.evaluation_report import IMAGES
+from vt.commands.evaluation_report import IMAGES, compare_reports, read_curves
 from vt.engine.launch import build_model
 from vt.engine.preparation import preparation_of
 
@@ -228,6 +228,18 @@ def test_two_checkpoints_side_by_side(work):
     (root / 'first/report.json').write_text('{}')
     assert_one_line(run(*arguments, '--report', 'third', cwd=root), 'lacks checkpoint')
     assert not any((root / 'third').iterdir())
+
+
+def test_images_are_compared_by_the_literal_binomial_sum():
+    def compare(ours, theirs):
+        common = dict(checkpoint='', classes=[], per_class=[], labels_digest='')
+        found = compare_reports(*(common | dict(image_scores=scores) for scores in (ours, theirs)), 'F1')
+        return found['better'], found['worse'], found['p']
+
+    ours, theirs = [1] * 9 + [0] * 2 + [1] * 20, [0] * 9 + [1] * 2 + [1] * 20
+    assert compare(ours, theirs) == (9, 2, pytest.approx(2 * sum(comb(11, k) for k in range(3)) / 2**11))
+    assert compare(ours, ours) == (0, 0, 1.0)
+    assert compare([None, 2.0], [1.0, 1.0])[0] == 1  # an image without a score
 
 
 def test_curves_of_a_resumed_training_go_on_where_it_was_resumed(tmp_path):

@@ -10,8 +10,7 @@ from mmengine.dataset import pseudo_collate
 from tool_runner import ROOT
 
 from vt import apis
-from vt.analysis.probing import score_linear, score_neighbours
-from vt.commands.probe import probe
+from vt.commands.probe import probe, score_linear, score_neighbours
 from vt.errors import UserError
 from vt.inference.features import HEAD, blocks_of, build_plain_training_set, extract_features
 from vt.inference.test_set import build_test_set

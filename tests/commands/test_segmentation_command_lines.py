@@ -48,7 +48,7 @@ def test_training_leaves_its_time_and_the_best_checkpoint(trained, checkpoint):
     assert weights['neck.tokenizers.0.weight'].shape == (8, 128)
 
 
-def test_test_writes_predicted_maps_overlays_and_the_necks_cost(trained, checkpoint):
+def test_test_writes_predicted_maps_overlays_and_the_cost(trained, checkpoint):
     arguments = [CONFIG, checkpoint, '--benchmark', '--out', 'maps', '--show-dir', 'images']
     result = run('test.py', *arguments, cwd=trained, options=FEW)
     assert result.returncode == 0, result.stderr
@@ -59,10 +59,6 @@ def test_test_writes_predicted_maps_overlays_and_the_necks_cost(trained, checkpo
     assert cv2.imread(str(trained / 'images' / names[0])).shape == (128, 256, 3)  # labels beside the prediction
     record = json.loads((trained / 'work_dirs/vt-fpn_r18_digit-scenes.benchmark.json').read_text())
     assert record['image_shape'] == [3, 128, 128]
-    assert 0 < record['neck']['flops'] < record['flops'] / 3
-    assert 0 < record['neck']['parameters'] < record['parameters']
-    assert 0 < record['neck']['latency_median'] <= record['neck']['latency_95']
-    assert 'neck alone' in result.stdout
     result = run('analysis/report.py', 'runs', 'work_dirs/vt-fpn_r18_digit-scenes', cwd=trained)
     assert result.returncode == 0, result.stderr
     assert f'{record["metrics"]["mIoU"]:.2f} mIoU' in result.stdout

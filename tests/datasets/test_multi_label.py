@@ -13,7 +13,7 @@ from PIL import Image
 from torch import nn
 
 from vt import apis
-from vt.analysis.class_scores import ClassScores
+from vt.analysis.evaluation import ClassScores
 from vt.commands.predict import read_thresholds
 from vt.data_checks.data import check_data
 from vt.datasets import MultiLabelImages

@@ -14,7 +14,7 @@ from forked_tools import run_forked
 from mmengine.dataset import pseudo_collate
 
 from vt import apis, record_attention
-from vt.analysis.attention.token_attention import measure_tokenizers
+from vt.analysis.attention.token_measures import measure_tokenizers
 from vt.commands.explore import serve
 from vt.errors import UserError
 from vt.explorer.looking import look_at, pick_from_test_set

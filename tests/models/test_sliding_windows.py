@@ -4,7 +4,7 @@ from copy import deepcopy
 
 import pytest
 import torch
-from mmengine.config import Config, ConfigDict
+from mmengine.config import ConfigDict
 from mmengine.registry import MODELS, DefaultScope
 from mmseg.models import EncoderDecoder
 from mmseg.structures import SegDataSample
@@ -12,7 +12,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import vt
 from vt.apis.folders import check_parts
-from vt.commands.test import use_tta
 from vt.errors import UserError
 
 BACKBONE = dict(type='ResNet', depth=18, base_channels=4, stem_channels=4, num_stages=2, out_indices=(0, 1))
@@ -116,11 +115,9 @@ def test_windows_that_leave_gaps_are_refused(wrong):
         build(vt.LargeImageSegmentor, 4, **wrong)
 
 
-def test_it_is_saved_and_its_scores_are_not_averaged():
+def test_it_is_saved():
     segmentor = dict(type='vt.LargeImageSegmentor', test_cfg=dict(mode='slide', crop_size=(32, 32), stride=(24, 24)))
     check_parts(dict(segmentor, **CONFIG), 'model', 'mmseg', MODELS)
-    with pytest.raises(UserError, match='--tta needs scores of whole images'):
-        use_tta(Config(dict(model=segmentor)))
 
 
 def test_only_a_row_of_windows_bounds_the_width():

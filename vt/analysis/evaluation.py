@@ -1,15 +1,147 @@
-"""Scores of a test, class by class: of one label an image, of several, and of segmentations. Scores are percentages."""
+"""Scores class by class: of one label an image, of several, and of segmentations. They are percentages.
+
+The metrics of mmengine are for the report of a test, and for the validations of a training.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
 import cv2
 import numpy as np
+from mmengine.evaluator import BaseMetric
 from scipy.sparse import coo_array, csr_array
+
+from vt.errors import UserError
+from vt.registry import METRICS
+from vt.untrusted_text import printable
 
 BINS = 15  # of confidences, as in Guo et al., "On Calibration of Modern Neural Networks", 2017
 TOP = (1, 2, 3, 5, 10)
 BAND = 0.02  # of a boundary, to each side, in diagonals of the image
+
+
+class PredictionCollector(BaseMetric):
+    """Labels and scores of all images; after a test ``collected`` has them in the main process, in order."""
+
+    collected: list[dict[str, Any]]
+
+    def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
+        """Keep labels and scores of a batch."""
+        for sample in data_samples:
+            if not {'pred_score', 'gt_label'} <= sample.keys():
+                raise UserError('scores of classes need labels, and from the model a score of each class: a classifier')
+            label, score = sample['gt_label'], sample['pred_score'].float()  # numpy has no bfloat16
+            self.results.append(
+                dict(gt_label=label.cpu().numpy(), pred_score=score.cpu().numpy(), file=sample.get('img_path'))
+            )
+
+    def compute_metrics(self, results: list) -> dict:
+        """Keep all results; they are no metrics."""
+        self.collected = results
+        return {}
+
+
+class MapCollector(PredictionCollector):
+    """Of all maps of a segmentor the pixels of each pair of label and class, and those at boundaries.
+
+    Args:
+        ignore_index: the label of pixels that don't count.
+        **kwargs: ``collect_device`` and ``prefix``, as of :class:`mmengine.evaluator.BaseMetric`.
+    """
+
+    def __init__(self, ignore_index: int = 255, **kwargs) -> None:
+        super().__init__(**kwargs)
+        self.ignore_index = ignore_index
+
+    def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
+        """Count the pixels of a batch."""
+        number = len((self.dataset_meta or {})['classes'])
+        for sample in data_samples:
+            if not {'gt_sem_seg', 'pred_sem_seg'} <= sample.keys():
+                raise UserError('scores of classes need label masks, and from the model a mask: a segmentor')
+            maps = (sample[key]['data'].squeeze().cpu().numpy() for key in ('gt_sem_seg', 'pred_sem_seg'))
+            label, predicted = (each.astype(np.int64) for each in maps)
+            valid = (label != self.ignore_index) & (label < number) & (predicted < number)
+            pairs = count_pairs(label[valid], predicted[valid], number)
+            at_label, at_class = (valid & boundary_band(each) for each in (label, predicted))
+            right = at_label & at_class & (label == predicted)
+            counted = (label[at_label], predicted[at_class], label[right])
+            bands = np.stack([np.bincount(each, minlength=number) for each in counted])
+            wrong = (label != predicted)[at_label].sum()
+            self.results.append(dict(pairs=pairs, bands=bands, wrong=wrong, file=sample.get('img_path')))
+
+
+@METRICS.register_module()
+class ClassScores(PredictionCollector):
+    """Scores of each class, after each validation of a classifier: in the log, the record of the run and the trackers.
+
+    They are those of :func:`evaluate_single_label` or :func:`evaluate_several_labels`: its
+    ``metrics``, ``ECE`` in percent, and the F1 of each class that has images, in percent. Spaces become ``_``.
+
+    Args:
+        several_labels: whether images have any number of labels.
+        **kwargs: ``collect_device`` and ``prefix``, as of :class:`mmengine.evaluator.BaseMetric`.
+    """
+
+    default_prefix = 'classes'
+
+    def __init__(self, several_labels: bool = False, **kwargs) -> None:
+        super().__init__(**kwargs)
+        self.several_labels = several_labels
+
+    def compute_metrics(self, results: list) -> dict[str, float]:
+        """``{name: score}`` of all images."""
+        labels, scores = stack_predictions(results, self.several_labels)
+        evaluate = evaluate_several_labels if self.several_labels else evaluate_single_label
+        found = evaluate(labels, scores, _names(self, scores.shape[1]))
+        error = {} if self.several_labels else dict(ECE=100 * found['ece'])
+        return _scores(found['metrics'] | error, found, 'F1')
+
+
+@METRICS.register_module()
+class SegmentScores(MapCollector):
+    """The same of a segmentor: IoU of each class that has pixels, boundary IoU and errors at boundaries, in percent.
+
+    Arguments are those of :class:`MapCollector`.
+    """
+
+    default_prefix = 'classes'
+
+    def compute_metrics(self, results: list) -> dict[str, float]:
+        """``{name: score}`` of all images."""
+        names = _names(self, 0)
+        found = evaluate_segmentation(*sum_maps(results), names)
+        return _scores(found['metrics'], found, 'IoU')
+
+
+def stack_predictions(results: list[dict], several: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of a :class:`PredictionCollector`, ``(N,)`` or, several an image, ``(N, C)``; and scores, ``(N, C)``."""
+    wrong = [result for result in results if not np.isfinite(result['pred_score']).all()]
+    if wrong:
+        some = f'{len(wrong):,} of {len(results):,} images, such as {printable(wrong[0].get("file"), 200)}'
+        raise UserError(f'scores are NaN or infinite for {some}: test without --amp, or with another checkpoint')
+    scores = np.stack([result['pred_score'] for result in results])
+    if not several:
+        return np.concatenate([result['gt_label'] for result in results]), scores
+    labels = np.zeros(scores.shape, bool)
+    for row, result in zip(labels, results):
+        row[result['gt_label'].astype(int)] = True
+    return labels, scores
+
+
+def sum_maps(results: list[dict]) -> list:
+    """The first arguments of :func:`evaluate_segmentation`, of a :class:`MapCollector`."""
+    return [sum(result[key] for result in results) for key in ('pairs', 'bands', 'wrong')]
+
+
+def _names(metric: BaseMetric, number: int) -> list[str]:
+    return [str(name) for name in (metric.dataset_meta or {}).get('classes') or range(number)]
+
+
+def _scores(metrics: dict[str, float], found: dict[str, Any], key: str) -> dict[str, float]:
+    rows = [row for row in found['per_class'] if row.get('samples', row.get('pixels'))]
+    scores = metrics | {f'{key}/{row["name"]}': row[key] for row in rows}
+    return {name.replace(' ', '_'): float(score) for name, score in scores.items() if np.isfinite(score)}
 
 
 def evaluate_single_label(labels: np.ndarray, scores: np.ndarray, names: Sequence[str]) -> dict[str, Any]:
@@ -29,7 +161,7 @@ def evaluate_single_label(labels: np.ndarray, scores: np.ndarray, names: Sequenc
     present, predicted = np.unique(labels), scores.argmax(axis=1)
     own = scores[np.arange(len(labels)), labels][:, None]
     ties = (scores == own) & (np.arange(len(names)) < labels[:, None])  # the first class counts first
-    ranks = (~(scores <= own)).sum(axis=1) + ties.sum(axis=1)  # a score that is NaN is no hit
+    ranks = (scores > own).sum(axis=1) + ties.sum(axis=1)
     metrics = {f'top-{k}': 100 * (ranks < k).mean() for k in TOP if k == 1 or k < len(names)}
     macro = precision_recall_fscore_support(labels, predicted, labels=present, average='macro', zero_division=0)
     metrics |= {f'macro {name}': 100 * value for name, value in zip(('precision', 'recall', 'F1'), macro)}
@@ -151,20 +283,3 @@ def boundary_band(labels: np.ndarray) -> np.ndarray:
     inner = cv2.erode(framed, np.ones((3, 3))) == cv2.dilate(framed, np.ones((3, 3)))
     distance = cv2.distanceTransform(inner.astype(np.uint8), cv2.DIST_C, 3)[1:-1, 1:-1]
     return distance < max(1, round(BAND * np.hypot(*labels.shape)))
-
-
-def compare_paired(ours: np.ndarray, theirs: np.ndarray) -> dict[str, Any]:
-    """Two models on the same images: McNemar's exact test, of other scores than right or wrong the sign test.
-
-    Args:
-        ours, theirs: of each image, higher is better, ``(N,)``; NaN is left out.
-
-    Returns:
-        On how many images ours is ``better`` and ``worse``, and ``p``, two-sided.
-    """
-    from scipy.stats import binomtest
-
-    better, worse = int((ours > theirs).sum()), int((ours < theirs).sum())
-    return dict(
-        better=better, worse=worse, p=float(binomtest(better, better + worse).pvalue) if better + worse else 1.0
-    )

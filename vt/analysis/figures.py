@@ -7,10 +7,8 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
 
-from vt.errors import UserError
 from vt.files import write_atomically
 
 
@@ -23,25 +21,12 @@ def image_cells(figure: Figure | SubFigure, rows: int, columns: int) -> np.ndarr
     return axes
 
 
-def figure_format(path: str | Path) -> str:
-    """Return the format of a figure's file, by its suffix.
-
-    Raises:
-        UserError: the suffix is not a format of figures.
-    """
-    kind, kinds = Path(path).suffix[1:].lower(), FigureCanvasAgg.get_supported_filetypes()
-    if kind not in kinds:
-        raise UserError(f'{path}: a figure is written as .{", .".join(sorted(kinds))}')
-    return kind
-
-
 def save_figure(figure: Figure, path: str | Path, dpi: int = 100, follow: bool = False) -> None:
-    """Write a figure to a file, in its :func:`figure_format`; ``follow`` as in :func:`write_atomically`."""
-    write_atomically(path, render_figure(figure, figure_format(path), dpi), follow)
+    """Write a figure to a file, in the format of its suffix; ``follow`` as in :func:`write_atomically`."""
+    write_atomically(path, _render(figure, Path(path).suffix[1:], dpi), follow)
 
 
-def render_figure(figure: Figure, kind: str = 'png', dpi: int = 100) -> bytes:
-    """Return the content of an image file of a figure, in a format such as ``'png'``."""
+def _render(figure: Figure, kind: str, dpi: int) -> bytes:
     content = io.BytesIO()
     figure.savefig(content, format=kind, dpi=dpi)
     return content.getvalue()
@@ -58,7 +43,7 @@ def figure_address(figure: Figure) -> str:
     """Return a figure as a data URL."""
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', UserWarning)  # about characters that are missing in the font
-        return _address(render_figure(figure, dpi=90), 'png')
+        return _address(_render(figure, 'png', dpi=90), 'png')
 
 
 def image_address(image: np.ndarray) -> str:

@@ -1,18 +1,18 @@
 """Commands of ``attention.py``, ``show_tokens.py`` and ``show_heat_maps.py``: attention in numbers and figures."""
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from mmengine.config import Config
 from torch import nn
 
-from vt.analysis.attention.heat_maps import HeatMapper, find_method
-from vt.analysis.attention.token_attention import measure_tokenizers, print_tokenizers
-from vt.analysis.attention.token_figure import draw_attention, draw_over_time, look, name_part
-from vt.analysis.figures import figure_format, save_figure
+from vt.analysis.attention.heat_maps import HeatMapper
+from vt.analysis.attention.token_figure import draw_attention, look, name_part
+from vt.analysis.attention.token_measures import measure_tokenizers, print_tokenizers
+from vt.analysis.figures import save_figure
 from vt.apis import get_model
 from vt.engine.launch import is_segmentation
 from vt.engine.preparation import preparation_of
@@ -22,8 +22,6 @@ from vt.inference.inputs import Images
 from vt.inference.test_set import build_test_set, describe_image, spread_evenly, spread_over_classes
 
 from .outputs import check_output, write_measured
-
-HEAT = 'Which pixels contribute to the class'
 
 
 def report_tokens(args: argparse.Namespace) -> None:
@@ -43,43 +41,24 @@ def show_tokens(args: argparse.Namespace) -> None:
     model, out, samples, titles = prepare_images(args, 'tokens.png')
     part, is_bgr = name_part(model, args.module), preparation_of(model.cfg).is_bgr
     images, attention = zip(*(look(model, part, sample, is_bgr) for sample in samples))
-    draw = draw_over_time if images[0].ndim == 4 else draw_attention
-    write(draw(images, attention, titles), out)
+    what = 'the class token looks' if images[0].ndim == 4 else 'each visual token looks'
+    write(draw_attention(images, attention, titles, f'Where {what}'), out)
 
 
 def show_heat_maps(args: argparse.Namespace) -> None:
     """Draw which pixels contribute to a class, by one or several methods, on given images or test images."""
-    for method in args.method:
-        find_method(method)
     model, out, samples, titles = prepare_images(args, 'heat-maps.png')
-    names, is_bgr = model.dataset_meta.get('classes') or (), preparation_of(model.cfg).is_bgr
-    target = None if args.target is None else find_class(args.target, names)
+    is_bgr = preparation_of(model.cfg).is_bgr
     mappers = [HeatMapper(model, method, args.layer) for method in args.method]
-    looks = [[mapper.look(sample, is_bgr, target) for mapper in mappers] for sample in samples]
+    looks = [[mapper.look(sample, is_bgr, args.target) for mapper in mappers] for sample in samples]
     for mapper in mappers:
         print(f'{mapper.method}: {mapper.layer}')
-    images = [look[0][0] for look in looks]
-    if images[0].ndim == 4:
-        if len(mappers) > 1:
-            raise UserError(f'--method {" ".join(args.method)}: give one method for videos')
-        write(draw_over_time(images, [look[0][1] for look in looks], titles, HEAT), out)
-    else:
-        maps = [torch.stack([heat for _, heat, _ in look])[None] for look in looks]
-        if target is not None or is_segmentation(model.cfg):
-            classes = dict(enumerate(names))  # without names their numbers
-            targets = [look[0][2] for look in looks]
-            titles = [f'{title}\nfor {classes.get(number, number)}' for title, number in zip(titles, targets)]
-        write(draw_attention(images, maps, titles, HEAT, args.method), out)
-
-
-def find_class(target: str, names: Sequence[str]) -> int:
-    """Return the number of a class that is given by name or number."""
-    if target in names:
-        return [*names].index(target)
-    if not target.isdecimal():
-        known = f', or a name: {", ".join(names[:10])}' if names else ''
-        raise UserError(f'--target {target} is no class: give a number{known}')
-    return int(target)
+    if args.target is not None or is_segmentation(model.cfg):
+        classes = dict(enumerate(model.dataset_meta.get('classes') or ()))  # without names their numbers
+        targets = [look[0][2] for look in looks]
+        titles = [f'{title}\nfor {classes.get(number, number)}' for title, number in zip(titles, targets)]
+    images, maps = zip(*((look[0][0], torch.stack([heat for _, heat, _ in look])) for look in looks))
+    write(draw_attention(images, maps, titles, 'Which pixels contribute to the class', args.method), out)
 
 
 def prepare_images(args: argparse.Namespace, name: str) -> tuple[nn.Module, Path, list[dict], list[str]]:
@@ -100,8 +79,9 @@ def prepare_images(args: argparse.Namespace, name: str) -> tuple[nn.Module, Path
 def check_figure(out: str | Path | None, *inputs: str | Path | None) -> None:
     """Check the path of a figure before any work is done, as :func:`check_output`, and its suffix."""
     check_output(out, *inputs)
-    if out is not None:
-        figure_format(out)
+    kinds = FigureCanvasAgg.get_supported_filetypes()
+    if out is not None and Path(out).suffix[1:].lower() not in kinds:
+        raise UserError(f'{out}: a figure is written as .{", .".join(sorted(kinds))}')
 
 
 def write(figure: Figure, out: str | Path, dpi: int = 100) -> None:

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import torch
 
-from vt.analysis.speed.comparison import Setting, build_source, compare, tabulate
+from vt.analysis.speed import Setting, compare, tabulate
 from vt.analysis.tables import print_table
+from vt.apis import get_model
 from vt.engine.launch import require_device
 from vt.engine.speed_settings import keep_freed_memory, use_threads
 from vt.errors import UserError
+from vt.models.token_side import prepare_for_onednn
 from vt.ops.token_products import choose_token_library
 
 from .outputs import check_output, write_measured
@@ -29,9 +31,12 @@ def benchmark(args: argparse.Namespace) -> None:
     settings = read_settings(args)
     use_threads()
     keep_freed_memory()
-    choose_token_library('auto')
+    library = choose_token_library('auto')
     torch.backends.cudnn.benchmark = True  # as in the configs
-    models, results = {Path(config).stem: build_source(config) for config in args.configs}, []
+    models, results = {Path(config).stem: get_model(config) for config in args.configs}, []
+    if library == 'onednn':
+        for model in models.values():
+            prepare_for_onednn(model)
     for setting, kind in product(settings, args.kinds):
         found = compare(models, setting, kind, args.rounds, args.seconds)
         print_table(tabulate(found, setting), title=f'{kind.capitalize()}: {setting.describe()}')

@@ -1,8 +1,9 @@
 """The page of ``tools/check_dataset.py --out FOLDER``: description and samples of the data in one file."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -26,27 +27,13 @@ TEMPLATES = Environment(
 Thumbnail = tuple[str, str]  # name of a file, and the image as a data URL
 
 
-def write_page(path: Path, config: str, report: dict, sources: Sequence[Source], bgr: bool) -> None:
-    """Write the page.
-
-    Args:
-        path: path of the page.
-        config: path of the config.
-        report: result of :func:`vt.commands.check_dataset.read_data`.
-        sources: the data sets and their samples.
-        bgr: whether images in memory have OpenCV's channel order.
-    """
-    problems = [(name, report[name]) for name in ('problems', 'warnings') if report[name]]
-    text = TEMPLATES.get_template('data_page.html.j2').render(
-        config=printable(config),
-        side=SIDE,
-        counts=report['counts'],
-        data_sets=report['data_sets'],
-        problems=[(name, [printable(in_line(each), 1000) for each in found[:LINES]]) for name, found in problems],
-        rows=[{key: printable(value, MAX_NAME) for key, value in row.items()} for row in report['classes'][:ROWS]],
-        groups=[group for source in sources if source.labels for group in _groups(source, bgr)],
-    )
-    write_atomically(path, text)
+def shown(value: Any, width: int = MAX_NAME) -> str:
+    """Return a value as text of a page: numbers, names, or a list of names."""
+    if isinstance(value, (int, np.integer)):
+        return f'{value:,}'
+    if isinstance(value, (float, np.floating)):
+        return f'{value:.2f}' if np.isfinite(value) else '-'
+    return printable(', '.join(value) or 'nothing' if isinstance(value, list) else value, width)
 
 
 def in_line(problem: dict[str, str]) -> str:
@@ -54,26 +41,31 @@ def in_line(problem: dict[str, str]) -> str:
     return f'{problem["split"]}: {problem["file"]} {problem["message"]}'
 
 
+TEMPLATES.filters |= dict(shown=shown, in_line=in_line)
+
+
+def write_page(path: Path, config: str, report: dict, sources: Sequence[Source], bgr: bool) -> None:
+    """Write the page of a config: the result of :func:`vt.commands.check_dataset.read_data`, and some samples.
+
+    ``bgr`` tells whether images in memory have OpenCV's channel order.
+    """
+    groups = [group for source in sources if source.labels for group in _groups(source, bgr)]
+    page = dict(config=config, side=SIDE, report=report, groups=groups, rows=ROWS, lines=LINES)
+    write_atomically(path, TEMPLATES.get_template('data_page.html.j2').render(page))
+
+
 def _groups(source: Source, bgr: bool) -> Iterator[tuple[str, list[Thumbnail]]]:
     """Yield the title and some samples of each shown class; one group for data without labels."""
-    samples, present = source.samples, source.labels.present[:CLASSES]
-    for label in present:
-        of_class = (index for index, sample in samples.items() if label in _labels(sample))
-        yield f'{source.split}: {printable(source.labels.name(label), MAX_NAME)}', _thumbnails(source, of_class, bgr)
-    if not present:
-        yield f'{source.split}: without labels', _thumbnails(source, samples, bgr)
+    for label in source.labels.present[:CLASSES] or [None]:
+        title = 'without labels' if label is None else source.labels.name(label)
+        whole = ((index, each) for index, each in source.samples.items() if not each.problems)
+        shown = islice(((index, each) for index, each in whole if label in (None, *_labels(each))), EACH)
+        names = {index: Path(each.path).name or f'sample {index}' for index, each in shown}
+        yield f'{source.split}: {title}', [(name, _draw(source, index, bgr)) for index, name in names.items()]
 
 
 def _labels(sample: Sample) -> list[int]:
     return sample.labels if sample.counts is None else sample.counts.nonzero()[0].tolist()
-
-
-def _thumbnails(source: Source, indices: Iterable[int], bgr: bool) -> list[Thumbnail]:
-    whole = (index for index in indices if not source.samples[index].problems)
-    return [
-        (printable(Path(source.samples[index].path).name or f'sample {index}', MAX_NAME), _draw(source, index, bgr))
-        for index in islice(whole, EACH)
-    ]
 
 
 def _draw(source: Source, index: int, bgr: bool) -> str:

@@ -1,9 +1,7 @@
 """The report of ``tools/test.py --report FOLDER``: scores of each class and images, as a page and as JSON."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from heapq import nlargest
-from operator import itemgetter
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +9,31 @@ import cv2
 import joblib
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 from mmengine.dataset import pseudo_collate
+from mmengine.dist import is_main_process
 from mmengine.runner import Runner
 from mmpretrain.models import MultiLabelClsHead
 from scipy.sparse import coo_array
-from torch import nn
-from torch.utils.data import Dataset
+from scipy.stats import binomtest
+from sklearn.metrics import ConfusionMatrixDisplay
+from sklearn.preprocessing import normalize
 
 from vt.analysis.attention.heat_maps import HeatMapper
 from vt.analysis.attention.token_figure import glow
-from vt.analysis.class_scores import MapCollector, PredictionCollector, stack_predictions, sum_maps
 from vt.analysis.evaluation import (
     BAND,
     BINS,
+    MapCollector,
+    PredictionCollector,
     evaluate_segmentation,
     evaluate_several_labels,
     evaluate_single_label,
     iou_of,
     mean_of,
+    stack_predictions,
+    sum_maps,
 )
-from vt.analysis.evaluation_figures import draw_confusion, draw_curves, draw_reliability, read_curves
 from vt.analysis.figures import figure_address, image_address, shrink
 from vt.checkpoints.weights import unwrap
 from vt.engine.checks.classes import has_labels, without_wrappers
@@ -39,118 +42,116 @@ from vt.engine.launch import is_segmentation
 from vt.engine.preparation import preparation_of
 from vt.engine.run_record import describe_origin
 from vt.errors import UserError
-from vt.files import write_atomically
-from vt.untrusted_text import printable
+from vt.files import read_json, write_atomically
+from vt.untrusted_text import composed, printable
 
-from .data_page import MAX_NAME, ROWS, TEMPLATES, colour
+from .data_page import ROWS, TEMPLATES, colour
 from .outputs import write_json
-from .report_comparison import compare_reports
 
-FILES = ('report.html', 'report.json')
 SIDE = 160  # of an image on the page, in pixels
 IMAGES, PAIRS = 24, 20  # images of each kind and pairs of classes on the page
-MOST_DRAWN = 1000  # classes of a confusion matrix on the page
+MOST_DRAWN, NAMED, COUNTED = 1000, 60, 20  # most classes of a confusion matrix on the page, with names, with shares
+LINES = 8  # most curves of a figure
+UNPLOTTED = ('step', 'epoch', 'iter', 'time', 'data_time', 'memory')
+EARLIER = ('checkpoint', 'images', 'classes', 'per_class', 'image_scores', 'labels_digest')
+HINT = 'give the folder of an earlier --report of the same test set'
+Curves = dict[str, dict[str, list[list[float]]]]
 
 
-def check_report_folder(folder: str) -> None:
-    """Raise a UserError if a folder is a file, or contains anything except an earlier report."""
-    path = Path(folder)
-    if path.exists() and not path.is_dir():
-        raise UserError(f'--report {folder} is a file: give the name of a folder')
-    if path.is_dir() and (others := sorted({file.name for file in path.iterdir()} - {*FILES})):
-        raise UserError(f'--report {folder} contains other files, such as {others[0]}: give a new folder')
-
-
-def add_collector(runner: Runner) -> PredictionCollector:
-    """Add a collector of predictions to a runner's test.
-
-    Raises:
-        UserError: the images have no labels, or are not tested in the order of the data set.
-    """
-    dataset, evaluator = runner.test_dataloader.dataset, runner.test_evaluator
-    if getattr(runner.test_dataloader.sampler, 'shuffle', False):
-        raise UserError('--report needs images in order: set test_dataloader.sampler.shuffle=False')
-    if is_segmentation(runner.cfg):
-        ignored = [metric.ignore_index for metric in evaluator.metrics if hasattr(metric, 'ignore_index')]
-        ignore_index = ignored[0] if ignored else getattr(without_wrappers(dataset), 'ignore_index', 255)
-        collector = MapCollector(ignore_index, prefix='report')
-    elif has_labels(dataset):
-        collector = PredictionCollector(prefix='report')
-    else:
-        raise UserError('--report compares predictions with labels, and the test images have none')
-    collector.dataset_meta = evaluator.dataset_meta
-    evaluator.metrics.append(collector)
-    return collector
-
-
-def write_report(
-    folder: str,
-    runner: Runner,
-    collector: PredictionCollector,
-    metrics: dict[str, float],
-    config: str,
-    checkpoint: str,
-    other: dict[str, Any] | None = None,
-    mapper: HeatMapper | None = None,
-) -> None:
-    """Write ``report.html`` and ``report.json``.
+class Report:
+    """A report of a test: made before it, to collect predictions, and written after it.
 
     Args:
+        runner: the runner before its test.
         folder: folder to write to.
-        runner: runner after the test.
-        collector: result of :func:`add_collector`.
-        metrics: numbers of the evaluator.
-        config, checkpoint: paths of the config and the checkpoint.
-        other: earlier report to compare with, of :func:`read_earlier`.
-        mapper: computes heat maps of the images.
+        compare: folder of an earlier report of the same test set, to compare with.
+        heat_maps: method of heat maps of the images.
+
+    Raises:
+        UserError: the images have no labels, or are not tested in the order of the data set; there is no such method,
+            or no earlier report of this number of images.
     """
-    results, dataset = collector.collected, runner.test_dataloader.dataset
-    maps = isinstance(collector, MapCollector)
-    names = (collector.dataset_meta or {}).get('classes') or range(len(results[0]['pred_score']))
-    names = [str(name) for name in names]
-    if maps:
-        found, ranked = _segmentation(results, names)
-    else:
-        several = isinstance(getattr(unwrap(runner.model), 'head', None), MultiLabelClsHead)
-        found, ranked = _classification(results, names, several)
-    metrics, key = metrics | found.pop('metrics', {}), 'IoU' if maps else 'F1'
-    device = next(unwrap(runner.model).parameters()).device
-    record = dict(config=config, checkpoint=checkpoint, images=len(results), metrics=metrics, classes=names)
-    curves = read_curves(Path(checkpoint).parent)
-    confusions, reliability = found.get('confusions'), found.get('reliability')
-    if confusions is not None:
-        pairs = confusions.tocoo()
-        shares = coo_array((pairs.data / confusions.sum(axis=1)[pairs.row], pairs.coords), shape=pairs.shape)
-        found['confusions'] = np.stack([*pairs.coords, pairs.data], axis=1)
-    record |= found | ranked | dict(curves=curves)
-    comparison = compare_reports(record, other, key) if other else None
-    record |= dict(comparison=comparison) if other else {}
-    write_json(describe_origin(device) | record, Path(folder, 'report.json'), None)
-    palette = dataset.metainfo.get('palette') if maps else None
-    shown = _Images(dataset, preparation_of(runner.cfg).is_bgr, runner.model, palette, mapper)
-    sheets = {title.replace('_', ' '): [*map(shown, images)] for title, images in ranked.items()}
-    rows = sorted(found['per_class'], key=lambda row: np.nan_to_num(row[key], nan=np.inf))
-    drawn = confusions is not None and len(names) <= MOST_DRAWN
-    TEMPLATES.filters['shown'] = _shown
-    shown_only = dict(
-        side=((3 if maps else 1) + bool(mapper)) * SIDE,
-        heat_maps=shown.mapper and shown.mapper.method,
-        key=key,
-        rows=rows[:ROWS],
-        hidden_rows=max(0, len(rows) - ROWS),
-        confusion=figure_address(draw_confusion(shares.toarray(), names)) if drawn else '',
-        pairs=[] if confusions is None else _most_confused(shares, names),
-        bins=BINS,
-        band=BAND,
-        reliability=figure_address(draw_reliability(reliability)) if reliability else '',
-        sheets=sheets,
-        curves=figure_address(draw_curves(curves)) if any(curves.values()) else '',
-        comparison=comparison,
-        changes=sorted(comparison['per_class'], key=_change)[:ROWS] if comparison else [],
-    )
-    text = TEMPLATES.get_template('evaluation_report.html.j2').render(record | shown_only)
-    write_atomically(Path(folder, 'report.html'), text)
-    print(f'written to {folder}')
+
+    def __init__(self, runner: Runner, folder: str, compare: str | None = None, heat_maps: str | None = None) -> None:
+        self.runner, self.folder, self.model = runner, Path(folder), unwrap(runner.model)
+        self.dataset, evaluator = runner.test_dataloader.dataset, runner.test_evaluator
+        if getattr(runner.test_dataloader.sampler, 'shuffle', False):
+            raise UserError('--report needs images in order: set test_dataloader.sampler.shuffle=False')
+        if is_segmentation(runner.cfg):
+            ignored = [metric.ignore_index for metric in evaluator.metrics if hasattr(metric, 'ignore_index')]
+            ignore_index = ignored[0] if ignored else getattr(without_wrappers(self.dataset), 'ignore_index', 255)
+            self.collector = MapCollector(ignore_index, prefix='report')
+        elif has_labels(self.dataset):
+            self.collector = PredictionCollector(prefix='report')
+        else:
+            raise UserError('--report compares predictions with labels, and the test images have none')
+        self.collector.dataset_meta = evaluator.dataset_meta
+        evaluator.metrics.append(self.collector)
+        self.mapper = HeatMapper(self.model, heat_maps) if heat_maps else None
+        self.earlier = None if compare is None else read_json(Path(compare, 'report.json'), HINT, keys=EARLIER)
+        if self.earlier and self.earlier['images'] != len(self.dataset):
+            numbers = f'has {self.earlier["images"]} images, this test has {len(self.dataset)}'
+            raise UserError(f'{Path(compare, "report.json")} {numbers}; {HINT}')
+        if is_main_process():
+            self.folder.mkdir(parents=True, exist_ok=True)  # errors appear before the test
+
+    def write(self, config: str, checkpoint: str, metrics: dict[str, float]) -> None:
+        """Write ``report.html`` and ``report.json``, with the paths of the test and the numbers of the evaluator."""
+        results, maps = self.collector.collected, isinstance(self.collector, MapCollector)
+        names = (self.collector.dataset_meta or {}).get('classes') or range(len(results[0]['pred_score']))
+        names, key = [str(name) for name in names], 'IoU' if maps else 'F1'
+        several = isinstance(getattr(self.model, 'head', None), MultiLabelClsHead)
+        found, ranked = _segmentation(results, names) if maps else _classification(results, names, several)
+        record: dict[str, Any] = dict(config=config, checkpoint=checkpoint, images=len(results), classes=names)
+        record |= found | ranked | dict(metrics=metrics | found['metrics'], curves=read_curves(Path(checkpoint).parent))
+        page: dict[str, Any] = dict(key=key, band=BAND, bins=BINS, rows=ROWS, per_class=_sort(found['per_class'], key))
+        if 'confusions' in found:
+            pairs = found['confusions'].tocoo()
+            record['confusions'] = np.stack([*pairs.coords, pairs.data], axis=1)
+            shares = 100 * normalize(pairs, 'l1')  # of each label
+            page['pairs'] = _most_confused(shares.tocoo(), names)
+            if len(names) <= MOST_DRAWN:
+                page['confusion_matrix'] = figure_address(draw_confusion(shares.toarray(), names))
+        if 'reliability' in found:
+            page['reliability_diagram'] = figure_address(draw_reliability(found['reliability']))
+        if any(record['curves'].values()):
+            page['training_curves'] = figure_address(draw_curves(record['curves']))
+        if self.earlier:
+            record['comparison'] = compare_reports(record, self.earlier, key)
+            page['changes'] = _sort(record['comparison']['per_class'], 'difference', lambda each: -abs(each))
+        write_json(describe_origin(next(self.model.parameters()).device) | record, self.folder / 'report.json', None)
+        page['sheets'] = {title: [(each, self._draw(each)) for each in images] for title, images in ranked.items()}
+        page |= dict(side=((3 if maps else 1) + bool(self.mapper)) * SIDE, mapper=self.mapper)
+        text = TEMPLATES.get_template('evaluation_report.html.j2').render(record | page)
+        write_atomically(self.folder / 'report.html', text)
+        print(f'written to {self.folder}')
+
+    def _draw(self, about: dict[str, Any]) -> str:
+        """Return the data URL of an image; of a segmentor with labels and prediction beside it."""
+        sample, is_bgr = self.dataset[about['index']], preparation_of(self.runner.cfg).is_bgr
+        inputs = sample['inputs']
+        while isinstance(inputs, list) or inputs.ndim == 5:  # test-time augmentation, clips of a video
+            inputs = inputs[0]
+        image = visible(inputs if inputs.ndim == 3 else inputs[:, inputs.shape[1] // 2], is_bgr)
+        panels = [shrink(image, SIDE)]
+        if 'mean_IoU' in about:
+            with torch.no_grad():
+                (found,) = self.runner.model.test_step(pseudo_collate([sample]))
+            size, palette = panels[0].shape[1::-1], self.dataset.metainfo.get('palette')
+            for each in (found.gt_sem_seg, found.pred_sem_seg):
+                mask = each.data.squeeze().cpu().numpy().astype(np.uint16)
+                mask = cv2.resize(mask, size, interpolation=cv2.INTER_NEAREST)
+                panels.append(colour(panels[0], mask, palette))
+        if self.mapper:
+            try:
+                seen, heat, _ = self.mapper.look(sample, is_bgr)
+                if seen.ndim == 4:  # the middle frame of a video
+                    seen, heat = seen[len(seen) // 2], heat[len(heat) // 2]
+                panels.append(shrink(glow(seen, heat[None])[0, : image.shape[0], : image.shape[1]], SIDE))
+            except UserError as error:  # the model has no heat maps; the report is written without them
+                print(f'no heat maps: {error}')
+                self.mapper = None
+        return image_address(np.concatenate(panels, axis=1))
 
 
 def _classification(results: list[dict], names: list[str], several: bool) -> tuple[dict, dict[str, list[dict]]]:
@@ -159,22 +160,21 @@ def _classification(results: list[dict], names: list[str], several: bool) -> tup
     if several:
         found, certainty = evaluate_several_labels(labels, scores, names), np.where(labels, scores, 1 - scores)
         loss, lead = -np.log(np.maximum(certainty, 1e-12)).sum(axis=1), np.abs(scores - 0.5).min(axis=1)
+        right = (labels == (scores >= 0.5)).mean(axis=1)
     else:
-        found = evaluate_single_label(labels, scores, names)
+        found, right = evaluate_single_label(labels, scores, names), (labels == scores.argmax(axis=1)).astype(int)
         loss = -scores[np.arange(len(labels)), labels]
         lead = np.diff(np.partition(scores, -2)[:, -2:])[:, 0] if len(names) > 1 else scores[:, 0]
 
     def describe(index: int) -> dict[str, Any]:
         about, score = dict(index=index, file=results[index]['file']), scores[index]
         if several:
-            chosen = [names[k] for k in np.flatnonzero(score >= 0.5)]
-            return about | dict(label=[names[k] for k in np.flatnonzero(labels[index])], prediction=chosen)
+            chosen = [[names[k] for k in np.flatnonzero(each)] for each in (labels[index], score >= 0.5)]
+            return about | dict(label=chosen[0], prediction=chosen[1])
         label, best = labels[index], score.argmax()
         return about | dict(label=names[label], prediction=names[best], score=score[best], score_of_label=score[label])
 
-    digest = joblib.hash([result['gt_label'].tolist() for result in results])
-    right = (labels == (scores >= 0.5)).mean(axis=1) if several else (labels == scores.argmax(axis=1)).astype(int)
-    found |= dict(image_scores=right, labels_digest=digest)
+    found |= dict(image_scores=right, labels_digest=joblib.hash([result['gt_label'].tolist() for result in results]))
     orders = dict(worst=np.argsort(-loss, kind='stable'), least_certain=np.argsort(lead, kind='stable'))
     return found, {title: [describe(int(index)) for index in order[:IMAGES]] for title, order in orders.items()}
 
@@ -189,73 +189,115 @@ def _segmentation(results: list[dict], names: list[str]) -> tuple[dict, dict[str
     return found | dict(image_scores=means, labels_digest=digest), dict(worst=worst)
 
 
-@dataclass
-class _Images:
-    """Captions and data URLs of images; for a segmentor with labels and prediction beside the image."""
-
-    dataset: Dataset
-    is_bgr: bool
-    model: nn.Module
-    palette: Sequence | None
-    mapper: HeatMapper | None
-
-    def __call__(self, about: dict[str, Any]) -> tuple[str, str]:
-        sample = self.dataset[about['index']]
-        inputs, images = sample['inputs'], []
-        while isinstance(inputs, list) or inputs.ndim == 5:  # test-time augmentation, clips of a video
-            inputs = inputs[0]
-        images.append(visible(inputs if inputs.ndim == 3 else inputs[:, inputs.shape[1] // 2], self.is_bgr))
-        if self.mapper:
-            try:
-                images.append(self._heat(sample, *images[0].shape[:2]))
-            except UserError as error:  # the model has no heat maps; the report is written without them
-                print(f'no heat maps: {error}')
-                self.mapper = None
-        panels = [shrink(each, SIDE) for each in images]
-        if 'mean_IoU' in about:
-            panels[1:1] = [
-                colour(panels[0], each, self.palette) for each in self._masks(sample, panels[0].shape[1::-1])
-            ]
-            caption = f'mean IoU {about["mean_IoU"]:.1f}'
-        else:
-            names = [
-                each if isinstance(each, str) else ', '.join(each) for each in (about['label'], about['prediction'])
-            ]
-            label, seen = (printable(each, MAX_NAME) or 'nothing' for each in names)
-            caption = f'{label}, seen as {seen}' + (f' ({100 * about["score"]:.1f} %)' if 'score' in about else '')
-        name = Path(about['file']).name if about['file'] else f'image {about["index"]}'
-        return f'{printable(name, MAX_NAME)}: {caption}', image_address(np.concatenate(panels, axis=1))
-
-    @torch.no_grad()
-    def _masks(self, sample: dict, size: tuple[int, int]) -> list[np.ndarray]:
-        """Return labels and prediction of an image at a size of width and height."""
-        (found,) = self.model.test_step(pseudo_collate([sample]))
-        maps = [each.data.squeeze().cpu().numpy().astype(np.uint16) for each in (found.gt_sem_seg, found.pred_sem_seg)]
-        return [cv2.resize(each, size, interpolation=cv2.INTER_NEAREST) for each in maps]
-
-    def _heat(self, sample: dict, height: int, width: int) -> np.ndarray:
-        """Return the image with its heat map; the middle frame of a video."""
-        seen, heat, _ = self.mapper.look(sample, self.is_bgr)
-        if seen.ndim == 4:
-            seen, heat = seen[len(seen) // 2], heat[len(heat) // 2]
-        return glow(seen, heat[None])[0, :height, :width]
+def _sort(rows: list[dict[str, Any]], key: str, order: Callable = lambda each: each) -> list[dict[str, Any]]:
+    """Sort rows by a value; those without it are last."""
+    return sorted(rows, key=lambda row: np.nan_to_num(order(row[key]), nan=np.inf))
 
 
 def _most_confused(shares: coo_array, names: list[str]) -> list[dict[str, Any]]:
     """Return the pairs of different classes with the largest shares of their labels."""
-    found = [(share, *pair) for *pair, share in zip(*shares.coords, shares.data) if pair[0] != pair[1]]
-    largest = nlargest(PAIRS, found, key=itemgetter(0))
-    return [{'label': names[k], 'predicted': names[j], '% of the label': 100 * share} for share, k, j in largest]
+    order = [k for k in np.argsort(-shares.data, kind='stable') if shares.row[k] != shares.col[k]]
+    return [
+        {'label': names[shares.row[k]], 'predicted': names[shares.col[k]], '% of the label': shares.data[k]}
+        for k in order[:PAIRS]
+    ]
 
 
-def _change(row: dict[str, Any]) -> float:
-    return -np.nan_to_num(abs(row['difference']), nan=-1)
+def compare_reports(record: dict[str, Any], other: dict[str, Any], key: str) -> dict:
+    """Compare a report with an earlier one: the score ``key`` of each class, and the scores of images.
+
+    Returns:
+        ``checkpoint`` of the earlier report; on how many images this one is ``better`` and ``worse``, and ``p``,
+        two-sided, by McNemar's exact test, or of other scores than right or wrong by the sign test; ``per_class``.
+
+    Raises:
+        UserError: the earlier report has other images or classes, or is damaged.
+    """
+    classes = [[composed(str(name)) for name in each['classes']] for each in (record, other)]
+    if record['labels_digest'] != other['labels_digest'] or classes[0] != classes[1]:
+        raise UserError(f'--compare: the report of {other["checkpoint"]} has other images or classes; {HINT}')
+    try:
+        ours, theirs = (np.array(each['image_scores'], float) for each in (record, other))
+        before = np.array([row[key] for row in other['per_class']], float)
+        rows = [
+            dict(name=row['name'], other=earlier, this=row[key], difference=row[key] - earlier)
+            for row, earlier in zip(record['per_class'], before, strict=True)
+        ]
+        better, worse = int((ours > theirs).sum()), int((ours < theirs).sum())
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise UserError(f'--compare: the report of {other["checkpoint"]} is damaged; {HINT}') from error
+    p = float(binomtest(better, better + worse).pvalue) if better + worse else 1.0
+    return dict(checkpoint=str(other['checkpoint']), better=better, worse=worse, p=p, per_class=rows)
 
 
-def _shown(value: Any) -> str:
-    """Return a value as a cell of a table."""
-    if isinstance(value, str):
-        return printable(value, MAX_NAME)
-    if isinstance(value, (int, np.integer)):
-        return f'{value:,}'
-    return f'{value:.2f}' if np.isfinite(value) else '-'
+def read_curves(folder: Path) -> Curves:
+    """Read losses and validation scores by iteration, of the training in a folder.
+
+    Returns:
+        For ``'train'`` and ``'val'``, steps and values of each name; of a resumed training, without repeated steps.
+    """
+    curves: Curves = dict(train={}, val={})
+    for path in sorted(folder.glob('*/vis_data/scalars.json')):
+        begun = set()
+        for line in path.read_text(errors='replace').splitlines():
+            try:
+                row = json.loads(line)
+                step, split = float(row['step']), 'train' if 'loss' in row else 'val'
+            except (ValueError, KeyError, TypeError):  # an incomplete last line, of a run that was killed
+                continue
+            for name, value in row.items():
+                wanted = 'loss' in name if split == 'train' else name not in UNPLOTTED
+                if not wanted or not isinstance(value, (int, float)):
+                    continue
+                curve = curves[split].setdefault(name, [])
+                if (split, name) not in begun:  # a resumed run repeats later steps
+                    begun.add((split, name))
+                    curve[:] = [point for point in curve if point[0] < step]
+                curve.append([step, value])
+    return curves
+
+
+def draw_confusion(shares: np.ndarray, names: list[str]) -> Figure:
+    """Draw a matrix ``(C, C)`` of percentages of its rows, the labels, that are predicted as each class."""
+    side = min(12.0, max(4.0, 2 + 0.35 * len(names)))
+    figure = Figure(figsize=(side + 1, side), layout='constrained')
+    axes = figure.subplots()
+    matrix = ConfusionMatrixDisplay(shares, display_labels=[_label(name, 40) for name in names])
+    options = dict(cmap='Blues', values_format='.0f', xticks_rotation='vertical')
+    styles = dict(im_kw=dict(vmin=0, vmax=100), text_kw=dict(fontsize=7))
+    matrix.plot(ax=axes, include_values=len(names) <= COUNTED, **options, **styles)
+    axes.tick_params(labelsize=7)
+    if len(names) > NAMED:
+        axes.set(xticks=[], yticks=[])
+    return figure
+
+
+def draw_reliability(rows: list[dict[str, float]]) -> Figure:
+    """Draw the accuracy of each bin against its confidence, and the number of images per bin."""
+    figure = Figure(figsize=(9, 3.6), layout='constrained')
+    left, right = figure.subplots(1, 2)
+    used = [row for row in rows if row['samples']]
+    left.plot([0, 1], [0, 1], color='grey', linestyle='--', label='calibrated')
+    left.plot([row['confidence'] for row in used], [row['accuracy'] for row in used], marker='o', label='this model')
+    left.set(xlabel='confidence', ylabel='accuracy', xlim=(0, 1), ylim=(0, 1.02))
+    left.legend()
+    right.bar([row['above'] for row in rows], [row['samples'] for row in rows], 1 / BINS, align='edge')
+    right.set(xlabel='confidence', ylabel='images', xlim=(0, 1))
+    return figure
+
+
+def draw_curves(curves: Curves) -> Figure:
+    """Draw the curves of :func:`read_curves`, training on the left and validation on the right."""
+    figure = Figure(figsize=(9, 3.6), layout='constrained')
+    for axes, (split, lines) in zip(figure.subplots(1, 2, sharex=True), curves.items()):
+        for name, points in [*lines.items()][:LINES]:
+            axes.plot(*zip(*points), marker='.', label=_label(name, 30))
+        axes.set(xlabel='iteration', title='training' if split == 'train' else 'validation')
+        if lines:
+            axes.legend(fontsize=7)
+    return figure
+
+
+def _label(name: str, width: int) -> str:
+    """Return a name as text of a figure, without formulas."""
+    return printable(name, width).replace('$', r'\$')

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 from torch.utils.data import Dataset, Subset
 
-from vt.analysis.speed.timing import time_interleaved
+from vt.analysis.speed import time_interleaved
 from vt.analysis.tables import print_table
 from vt.apis.exporting import Network, Run, answered_by, encode, export_program, largest_difference, require_packages
 from vt.apis.model_zoo import get_model, resolve_config

@@ -13,11 +13,9 @@ from mmengine.dist import is_main_process
 from mmengine.evaluator import BaseMetric, DumpResults
 from torch.utils.data import Dataset
 
-from vt.analysis.attention.heat_maps import HeatMapper, find_method
-from vt.analysis.speed.inference_cost import benchmark_inference, describe_benchmark
+from vt.analysis.speed import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
 from vt.apis.published import LIBRARIES, find_published, prepare_as_published
-from vt.checkpoints.weights import unwrap
 from vt.data_checks.data import check_data
 from vt.engine.checks.classes import has_labels
 from vt.engine.checks.rehearsal import is_number
@@ -32,51 +30,41 @@ from vt.files import write_atomically
 from vt.inference.image_files import mask_paths
 
 from .arguments import load_config
-from .evaluation_report import add_collector, check_report_folder, write_report
+from .evaluation_report import Report
 from .outputs import check_folder, check_output, write_json, write_measured
-from .report_comparison import read_earlier
 
 METRICS = '.json'  # as the suffix of --out; others are of predictions
 
 
 def test(args: argparse.Namespace) -> None:
     """Evaluate; on request write predictions, metrics or a report, and measure the cost of the model."""
-    if args.report:
-        check_report_folder(args.report)
     cfg = testing_config(args)
     notes = check_data(cfg, ('test',))
     runner = build_runner(cfg, amp=args.amp)
     for note in notes:
         runner.logger.warning(note)
-    dataset, maps = runner.test_dataloader.dataset, is_segmentation(cfg)
-    metrics_out, out = (args.out, None) if (args.out or '').endswith(METRICS) else (None, args.out)
-    collector = add_collector(runner) if args.report else None
-    other = read_earlier(args.compare, len(dataset)) if args.compare else None
-    if collector and is_main_process():
-        Path(args.report).mkdir(parents=True, exist_ok=True)  # errors appear before the test
+    dataset, evaluators = runner.test_dataloader.dataset, runner.test_evaluator.metrics
+    report = Report(runner, args.report, args.compare, args.heat_maps) if args.report else None
+    maps, metrics_only = is_segmentation(cfg), (args.out or '').endswith(METRICS)
     if not maps and not has_labels(dataset):
-        if metrics_out or not (out or args.show_dir):
+        if metrics_only or not (args.out or args.show_dir):
             raise UserError('the test images have no labels: ask for predictions, --out FILE.pkl or --show-dir FOLDER')
-        runner.test_evaluator.metrics.clear()
-    if out:
-        writer = WriteMaps(dataset, Path(out)) if maps else WriteResults(out_file_path=out)
-        runner.test_evaluator.metrics.append(writer)
+        evaluators.clear()
+    if args.out and not metrics_only:
+        evaluators.append(WriteMaps(dataset, Path(args.out)) if maps else WriteResults(out_file_path=args.out))
     metrics = runner.test()
     if not is_main_process():
         return
-    if metrics_out:
-        write_json(metrics, metrics_out, follow=True)
+    if metrics_only:
+        write_json(metrics, args.out, follow=True)
     numbers = {name: float(value) for name, value in metrics.items() if is_number(value)}
-    if collector:
-        mapper = HeatMapper(unwrap(runner.model), args.heat_maps) if args.heat_maps else None
-        write_report(args.report, runner, collector, numbers, args.config, args.checkpoint, other, mapper)
+    if report:
+        report.write(args.config, args.checkpoint, numbers)
     if args.benchmark:
-        result = benchmark_inference(runner)
+        device, result = next(runner.model.parameters()).device, benchmark_inference(runner)
+        print_table([describe_benchmark(result)], title=f'{args.config} on {describe_device(device)}')
         tables = {name: value for name, value in metrics.items() if name not in numbers}
-        scores = dict(metrics=numbers, tables=tables)
-        device = next(runner.model.parameters()).device
-        print_table(describe_benchmark(result), title=f'{args.config} on {describe_device(device)}')
-        record = dict(config=args.config, checkpoint=args.checkpoint, **scores, **result)
+        record = dict(config=args.config, checkpoint=args.checkpoint, metrics=numbers, tables=tables, **result)
         write_measured(f'{runner.work_dir.rstrip("/")}.benchmark.json', device, **record)
 
 
@@ -98,8 +86,6 @@ def testing_config(args: argparse.Namespace) -> Config:
         raise UserError(f'--compare {args.compare} needs --report FOLDER')
     if args.heat_maps and (args.tta or not args.report):
         raise UserError('--heat-maps needs --report FOLDER, and does not support --tta')
-    if args.heat_maps:
-        find_method(args.heat_maps)
     cfg = load_config(args)
     if not cfg.get('test_dataloader'):
         raise UserError('the config has no test_dataloader: set it to test')
@@ -113,6 +99,8 @@ def testing_config(args: argparse.Namespace) -> Config:
     suffix, what = ('', 'predicted maps to a folder') if is_segmentation(cfg) else ('.pkl', 'predictions as .pkl')
     if args.out and Path(args.out).suffix not in (METRICS, suffix):
         raise UserError(f'--out {args.out}: metrics are written as {METRICS}, {what}')
+    if args.report:
+        check_folder(Path(args.report))
     if args.out and not Path(args.out).suffix:
         check_folder(Path(args.out))
     else:
@@ -164,8 +152,6 @@ class WriteMaps(BaseMetric):
 
 def use_tta(cfg: Config) -> None:
     """Wrap the model for test-time augmentation: that of the config, or the average over an image and its flip."""
-    if cfg.model.type == 'vt.LargeImageSegmentor':
-        raise UserError('--tta needs scores of whole images, vt.LargeImageSegmentor has none: leave --tta out')
     for dataset in leaves((cfg.get('train_dataloader') or {}).get('dataset')):
         if any('swap_seg_labels' in step for step in dataset.get('pipeline', [])) and 'tta_model' not in cfg:
             raise UserError('--tta flips images, but left and right are classes of this data set: leave --tta out')

@@ -58,16 +58,3 @@ def one_input(dataset: Dataset) -> Tensor:
     inputs = dataset[0]['inputs']
     inputs = inputs[0] if isinstance(inputs, list) else inputs
     return inputs[0] if inputs.ndim == 5 else inputs
-
-
-def has_neck(model: nn.Module) -> bool:
-    """Return whether a model has a neck with parameters."""
-    neck = getattr(model, 'neck', None)
-    return neck is not None and any(True for _ in neck.parameters())
-
-
-@torch.no_grad()
-def neck_inputs(model: nn.Module, images: Tensor) -> tuple[Tensor, ...]:
-    """Return the feature maps that the backbone passes to the neck for ``images``; sets evaluation mode."""
-    model.eval()
-    return tuple(model.backbone(images))

@@ -28,12 +28,7 @@ PACKAGES = ('torch', 'torchvision', 'numpy', 'mmengine', 'mmcv', 'mmpretrain', '
 
 
 def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the record of a finished training.
-
-    Args:
-        runner: the runner after training.
-        config: name or path of the config.
-        options: options that were set in the config.
+    """Return the record of a finished training of a config with some options.
 
     Returns:
         A dict with the origin (see :func:`describe_origin`), ``config``, ``seed``, ``date`` (UTC) and
@@ -51,11 +46,11 @@ def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dic
         - ``image_shape`` (channels, height, width) of the first validation image, ``parameters``, and ``flops``
           (multiply-adds) at that size; None if the model takes no whole image.
     """
-    origin = describe_origin(next(runner.model.parameters()).device)
     kept = runner.message_hub.runtime_info.get('kept_settings', {})
     sharded = isinstance(runner.model, FSDPModule)
     in_iterations = isinstance(runner.train_loop, IterBasedTrainLoop)
     record = dict(
+        describe_origin(next(runner.model.parameters()).device),
         config=config,
         options={key: kept.get(key, value) for key, value in options.items() if key != 'randomness.seed'},
         kept_settings=kept,
@@ -67,7 +62,6 @@ def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dic
         batch_size=runner.train_dataloader.batch_size,
         weights=None if sharded else digest_weights(runner.model),
         date=datetime.now(timezone.utc).date().isoformat(),
-        **origin,
     )
     return record if runner.val_loop is None else record | _record_validation(runner)
 

@@ -14,7 +14,7 @@ from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 
 from vt.analysis.attention.heat_maps import HeatMapper
-from vt.analysis.attention.token_attention import measure_records, tokenizers_by_owner
+from vt.analysis.attention.token_measures import measure_records, tokenizers_by_owner
 from vt.analysis.figures import shrink
 from vt.apis import ClassificationInferencer, SegmentationInferencer
 from vt.datasets.bands import as_rgb, read_bands

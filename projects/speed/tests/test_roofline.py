@@ -16,7 +16,7 @@ from projects.speed.subject import Subject
 from projects.speed.tests.module_call import call
 from projects.speed.workload import Workload
 from vt import ops
-from vt.analysis.speed.timing import time_interleaved
+from vt.analysis.speed import time_interleaved
 from vt.engine.counting import count_complexity
 
 CONFIGS = Path(__file__).parents[3] / 'configs'

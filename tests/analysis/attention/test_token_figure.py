@@ -5,7 +5,7 @@ import torch
 from mmpretrain.registry import MODELS
 from mmpretrain.structures import DataSample
 
-from vt.analysis.attention.token_figure import draw_over_time, look, name_part
+from vt.analysis.attention.token_figure import draw_attention, look, name_part
 from vt.errors import UserError
 
 
@@ -36,7 +36,7 @@ def test_a_map_is_what_the_class_token_takes_of_each_place_and_time():
     (x, size), *_ = calls
     assert size == (2, 8, 8)
     attention = part.attention(x, size)[0].mean(dim=0)  # 1 + queries, 1 + keys
-    assert seen.shape == part.key_size(size) == (2, 4, 4)
+    assert seen[0].shape == part.key_size(size) == (2, 4, 4)
     torch.testing.assert_close(seen.flatten(), attention[0, 1:])
 
 
@@ -49,11 +49,11 @@ def test_without_a_class_token_it_is_the_mean_of_all_that_look():
 def test_an_image_is_one_frame():
     model = build()
     frames, seen = look(model, name_part(model, 0), make_sample(32, 32), is_bgr=True)
-    assert (frames.shape, seen.shape) == ((1, 3, 32, 32), (1, 2, 2))
+    assert (frames.shape, seen.shape) == ((1, 3, 32, 32), (1, 1, 2, 2))
 
 
 def test_two_rows_a_video_and_a_column_a_frame():
-    figure = draw_over_time([torch.rand(4, 3, 8, 8)] * 2, [torch.rand(2, 2, 2)] * 2, ['one', 'two'])
+    figure = draw_attention([torch.rand(4, 3, 8, 8)] * 2, [torch.rand(1, 2, 2, 2)] * 2, ['one', 'two'], 'Frames')
     assert len(figure.axes) == 4 * 4
     assert [cell.get_ylabel() for cell in figure.axes[::4]] == ['one', '', 'two', '']
 

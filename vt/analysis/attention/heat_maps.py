@@ -45,17 +45,23 @@ class HeatMapper:
     """
 
     def __init__(self, model: nn.Module, method: str = 'gradcam', layer: str | None = None) -> None:
+        if method not in METHODS:
+            raise UserError(f'there is no method {method!r} of heat maps: take {", ".join(METHODS)}')
+        try:
+            import pytorch_grad_cam
+        except ImportError as error:
+            raise UserError("heat maps need grad-cam: pip install 'visual-transformers[heat-maps]'") from error
         self.model, self.method, self.chosen, self.layer = model, method, layer, layer
-        self.make = find_method(method)
+        self.make = getattr(pytorch_grad_cam, METHODS[method])
 
     @torch.enable_grad()
-    def __call__(self, inputs: Tensor, target: int | None = None) -> tuple[Tensor, int]:
+    def __call__(self, inputs: Tensor, target: str | int | None = None) -> tuple[Tensor, int]:
         """The heat map of an image or a clip.
 
         Args:
             inputs: as the network is given it, ``(1, C, height, width)`` or ``(1, C, frames, height, width)``.
-            target: a class; None for that of the highest score, or of a segmentor of the most pixels that are no
-                background.
+            target: name or number of a class; None for that of the highest score, or of a segmentor of the most pixels
+                that are no background.
 
         Returns:
             The map, of the inputs' size without N and C, 0 to 1; and the class.
@@ -83,7 +89,7 @@ class HeatMapper:
         self.model.zero_grad()
         return torch.from_numpy(np.ascontiguousarray(heat)), target
 
-    def look(self, sample: dict, is_bgr: bool, target: int | None = None) -> tuple[Tensor, Tensor, int]:
+    def look(self, sample: dict, is_bgr: bool, target: str | int | None = None) -> tuple[Tensor, Tensor, int]:
         """A sample as the network sees it, RGB in 0 to 1, its heat map and the class.
 
         Returns:
@@ -94,30 +100,21 @@ class HeatMapper:
         return image, *self(inputs, target)
 
 
-def choose_class(model: nn.Module, output: Tensor, target: int | None) -> int:
+def choose_class(model: nn.Module, output: Tensor, target: str | int | None) -> int:
     """The class of scores ``(classes, ...)`` that a map is made for."""
-    if target is not None and not 0 <= target < len(output):
-        raise UserError(f'there is no class {target}: they are 0 to {len(output) - 1}')
+    names = (getattr(model, 'dataset_meta', None) or {}).get('classes') or ()
     if target is not None:
-        return target
+        known = {str(number): number for number in range(len(output))} | {name: k for k, name in enumerate(names)}
+        if str(target) not in known:
+            named = f', or {", ".join(names[:10])}' if names else ''
+            raise UserError(f'there is no class {target}: they are 0 to {len(output) - 1}{named}')
+        return known[str(target)]
     if output.ndim == 1:
         return int(output.argmax())
     pixels = output.argmax(dim=0).flatten().bincount(minlength=len(output))
-    names = (getattr(model, 'dataset_meta', None) or {}).get('classes') or ()
     if 'background' in names and pixels.count_nonzero() > 1:
         pixels[[*names].index('background')] = 0
     return int(pixels.argmax())
-
-
-def find_method(method: str) -> type:
-    """The class of pytorch-grad-cam for a method; or a UserError where the library or the method is missing."""
-    if method not in METHODS:
-        raise UserError(f'there is no method {method!r} of heat maps: take {", ".join(METHODS)}')
-    try:
-        import pytorch_grad_cam
-    except ImportError as error:
-        raise UserError("heat maps need grad-cam: pip install 'visual-transformers[heat-maps]'") from error
-    return getattr(pytorch_grad_cam, METHODS[method])
 
 
 def _last_layer(outputs: dict[str, Tensor], reshapes: dict[str, Callable], score: Tensor) -> str:

@@ -42,82 +42,66 @@ def look(model: nn.Module, name: str, sample: dict, is_bgr: bool) -> tuple[Tenso
     """Compute the images and the maps of a part for a figure of one sample of a test set; of several clips, the first.
 
     Returns:
-        Of a tokenizer for :func:`draw_attention`: the padded image, ``(3, height, width)``, and maps, ``(heads, L, H,
-        W)``. Of a pooling attention for :func:`draw_over_time`: the frames, ``(T, 3, height, width)``, one for an
-        image, and the attention weights of the class token over the pooled grid, ``(T', H, W)``, averaged over heads,
-        and over all tokens if there is no class token.
+        For :func:`draw_attention`, of a tokenizer the padded image, ``(3, height, width)``, and maps, ``(L, H, W)``. Of
+        a pooling attention the frames, ``(T, 3, height, width)``, one for an image, and the attention weights of the
+        class token over the pooled grid, ``(1, T', H, W)``, or of all tokens if there is no class token. Maps are
+        averaged over heads.
     """
     part = model.get_submodule(name)
-    pools = isinstance(part, PoolingAttention)
     images, inputs = seen_by(model, sample, is_bgr)
     with record_attention(model) as records:
         model(inputs, mode='tensor')
     maps = records[name].attention[0].cpu()
-    if pools:
+    if isinstance(part, PoolingAttention):
         grid = part.key_size(records[name].size)
         num_class_tokens = maps.shape[-1] - math.prod(grid)
         rows = maps[:, :1] if num_class_tokens else maps  # heads, queries, keys
-        maps = rows.mean(dim=(0, 1))[num_class_tokens:].unflatten(0, grid)
+        maps = rows.mean(dim=1)[:, num_class_tokens:].unflatten(1, grid)  # heads, H, W or heads, T', H, W
         if images.ndim == 3:
-            return images[None], maps[None]
-    return images, maps
+            images, maps = images[None], maps[:, None]
+        return images, maps.mean(dim=0)[None]
+    return images, maps.mean(dim=0)
 
 
 def draw_attention(
     images: Sequence[Tensor],
     attention: Sequence[Tensor],
     titles: Sequence[str],
-    heading: str = 'Where each visual token looks',
-    columns: Sequence[str] | None = None,
+    heading: str,
+    names: Sequence[str] | None = None,
 ) -> Figure:
-    """Draw a row per image: the image, then one column per token with its attention map overlaid.
+    """Draw a row per image: the image, then a column per map, which is overlaid.
 
-    Maps are averaged over heads, and each is scaled to its own minimum (transparent) and maximum (bright).
+    A video is a row of frames, and below them a row per map. Each map is scaled to its own minimum (transparent) and
+    maximum (bright), over space and time.
 
     Args:
-        images: RGB in 0 to 1, each ``(3, height, width)``.
-        attention: maps of a tokenizer for each image, ``(heads, L, H, W)``, or other maps.
+        images: RGB in 0 to 1, each ``(3, height, width)``, or videos, each ``(T, 3, height, width)``.
+        attention: maps of each image, ``(L, H, W)``, or of each video, ``(L, T', H, W)``.
         titles: title of each image.
-        heading, columns: title of the figure and names of the L maps; by default those of tokens.
-    """
-    names = ['image', *(columns or [f'token {number + 1}' for number in range(attention[0].shape[1])])]
-    rows = [[image.movedim(0, -1).numpy(), *glow(image, maps.mean(dim=0))] for image, maps in zip(images, attention)]
-    figure = _draw(rows, titles, heading)
-    for name, cell in zip(names, figure.axes):
-        cell.set_title(name, fontsize=9)
-    return figure
-
-
-def draw_over_time(
-    clips: Sequence[Tensor], maps: Sequence[Tensor], titles: Sequence[str], heading: str = 'Where the class token looks'
-) -> Figure:
-    """Draw two rows per video: its frames, and below them the frames with the attention of the class token overlaid.
-
-    The map of a video is scaled to its minimum (transparent) and maximum (bright) over space and time.
-
-    Args:
-        clips: RGB in 0 to 1, each ``(T, 3, height, width)``.
-        maps: attention of each video, ``(T', H, W)``.
-        titles: title of each video.
         heading: title of the figure.
+        names: names of the L maps; by default numbers of tokens for images, and none for videos.
     """
     rows, labels = [], []
-    for frames, seen, title in zip(clips, maps, titles):
-        seen = interpolate(seen[None, None], (len(frames), *frames.shape[2:]), mode='trilinear')[0, 0]
-        rows += [frames.movedim(1, -1).numpy(), glow(frames, seen, dim=(0, 1, 2))]
-        labels += [title, '']
-    return _draw(rows, labels, heading)
-
-
-def _draw(rows: Sequence[Sequence], titles: Sequence[str], heading: str) -> Figure:
-    """Draw rows of images ``(height, width, 3)``, each with its title on the left."""
+    for image, maps, title in zip(images, attention, titles):
+        if image.ndim == 3:
+            rows.append([image.movedim(0, -1).numpy(), *glow(image, maps)])
+            labels.append(title)
+        else:
+            maps = interpolate(maps[None], (len(image), *image.shape[2:]), mode='trilinear')[0]
+            rows += [image.movedim(1, -1).numpy(), *(glow(image, seen, dim=(0, 1, 2)) for seen in maps)]
+            labels += [title, *(names or [''] * len(maps))]
     columns = max(map(len, rows))
     figure = Figure(figsize=(CELL * columns, CELL * len(rows) + 0.5), layout='constrained')
-    for cells, images, title in zip(image_cells(figure, len(rows), columns), rows, titles):
-        label = '\n'.join(fill(part, LINE) for part in title.split(', '))  # file name, class
-        cells[0].set_ylabel(label, fontsize=9, parse_math=False)
-        for cell, image in zip(cells, images):
-            cell.imshow(image)
+    for cells, row, label in zip(image_cells(figure, len(rows), columns), rows, labels):
+        lines = '\n'.join(fill(part, LINE) for part in label.split(', '))  # file name, class
+        cells[0].set_ylabel(lines, fontsize=9, parse_math=False)
+        for cell, pixels in zip(cells, row):
+            cell.imshow(pixels)
+    if images[0].ndim == 3:
+        names = names or [f'token {number + 1}' for number in range(len(attention[0]))]
+        for name, cell in zip(['image', *names], figure.axes):
+            cell.set_title(name, fontsize=9)
     figure.suptitle(heading, fontsize=11)
     return figure
 

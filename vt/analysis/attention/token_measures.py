@@ -1,17 +1,147 @@
-"""Measures of the attention of visual tokens (paper, section 6).
+"""Measure the attention of the visual tokens of a trained model over images (paper, section 6).
 
-All functions compute in the floating-point type of their input; use float64 for exact results.
+Functions of maps compute in the floating-point type of their input; use float64 for exact results.
 Letters: N batch, L tokens, H and W size of the map.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import interpolate
+from torch.utils.data import Dataset
 
-from vt.inference.test_set import IGNORED_LABEL
+from vt.analysis.tables import print_table
+from vt.engine.run_record import as_plain
+from vt.errors import UserError
+from vt.inference.test_set import IGNORED_LABEL, preprocessed
+from vt.models import AttentionTokenizer, Record, record_attention
+
+# Titles of the printed tables; of each column the measure and its format.
+TABLES = {
+    'entropy of attention in nats, attention on a pixel of the foreground': {
+        'entropy': ('entropy', '.3f'),
+        'uniform': ('uniform_entropy', '.3f'),
+        'times smaller': ('times_smaller', '.2f'),
+        'more on foreground': ('foreground_gain', '+.1%'),
+    },
+    'distance of interacting pixels, root mean square in diagonals': {
+        'A to A': ('spread', '.3f'),
+        'A to Â': ('reach', '.3f'),
+        'uniform': ('uniform_spread', '.3f'),
+        'centre of A to of Â': ('shift', '.3f'),
+        'W on other tokens': ('to_others', '.1%'),
+        'uniform W': ('uniform_to_others', '.1%'),
+    },
+}
+
+
+def measure_tokenizers(
+    model: nn.Module, dataset: Dataset, indices: Iterable[int], background: Sequence[int]
+) -> dict[str, dict]:
+    """Measure entropy, foreground gain and reach of a model's visual tokens on images of a test set.
+
+    Maps, and the self-attention W of the relation, are averaged over heads; the paper's model has one head.
+
+    Args:
+        model: model with tokenizers.
+        dataset: test set.
+        indices: indices of the images.
+        background: background classes; all others are foreground.
+
+    Returns:
+        For each tokenizer the size of its maps and the measures, averaged over images and, unless named ``of_tokens``,
+        over tokens; None for measures that are not available.
+
+    Raises:
+        UserError: the model has no tokenizer with attention; ``background`` is not a class of the data set.
+    """
+    owners = tokenizers_by_owner(model)
+    if not owners:
+        raise UserError('the model has no tokenizer with attention: give a model with visual tokens')
+    num_classes = len(dataset.metainfo['classes'])
+    if not all(0 <= index < num_classes for index in background):
+        raise UserError(f'--background {background}: the classes of the data set are 0 to {num_classes - 1}')
+    measured: dict[str, list[dict[str, Tensor]]] = {name: [] for names in owners.values() for name in names}
+    sizes = {name: set() for name in measured}
+    for inputs, labels in preprocessed(model, dataset, indices):
+        with torch.no_grad(), record_attention(model) as records:
+            model(inputs, mode='tensor')
+        for owner, names in owners.items():
+            values = measure_records(records, owner, names, inputs.shape[-2:], labels, background)
+            for name, value in zip(names, values):
+                measured[name].append(value)
+                sizes[name].add('{}x{}'.format(*records[name].attention.shape[-2:]))
+    return {name: dict(map=' '.join(sorted(sizes[name]))) | _summarise(images) for name, images in measured.items()}
+
+
+def measure_records(
+    records: dict[str, Record],
+    owner: str,
+    tokenizers: Sequence[str],
+    image_size: tuple[int, int],
+    labels: Tensor | None = None,
+    background: Sequence[int] = (0,),
+) -> list[dict[str, Tensor]]:
+    """Compute all measures of :func:`measure_tokens` for the tokenizers of one module, from maps averaged over heads.
+
+    W is not used if the relation has no self-attention, or relates other tokens than those of the tokenizers.
+    """
+    maps = [records[name].attention.mean(dim=1).double() for name in tokenizers]  # N, L, H, W each
+    related = records.get(f'{owner}.relation'.removeprefix('.'))
+    relation = None if related is None else related.attention.mean(dim=1).double()  # N, L, L
+    if relation is not None and relation.shape[-1] != sum(attention.shape[1] for attention in maps):
+        relation = None
+    return measure_tokens(maps, relation, image_size, labels, background)
+
+
+def tokenizers_by_owner(model: nn.Module) -> dict[str, list[str]]:
+    """Names of the tokenizers with attention, by the name of the module whose ``relation`` takes their tokens."""
+    parts = dict(model.named_modules())
+    owners: dict[str, list[str]] = {}
+    for name in [name for name, part in parts.items() if isinstance(part, AttentionTokenizer)]:
+        owner = name.rpartition('.')[0]
+        while owner and not hasattr(parts[owner], 'relation'):
+            owner = owner.rpartition('.')[0]
+        owners.setdefault(owner, []).append(name)
+    return owners
+
+
+def _summarise(images: list[dict[str, Tensor]]) -> dict:
+    """Average the measures over images, and over tokens or per token; None for measures that are not available."""
+    values = {key: torch.cat([image[key] for image in images]).cpu() for key in images[0]}  # images, L or 1
+    entropies = values['entropy'].mean(dim=0)  # L
+    shows_both = (values['on_foreground'] + values['on_background']).isfinite().all(dim=1)  # images
+    foreground, background = (values[f'on_{region}'][shows_both].mean(dim=0) for region in ('foreground', 'background'))
+    summary = dict(
+        tokens=len(entropies),
+        images=len(images),
+        images_without_both_regions=int((~shows_both).sum()),
+        entropy=entropies.mean(),
+        entropy_of_tokens=entropies,
+        uniform_entropy=values['uniform_entropy'].mean(),
+        times_smaller=values['uniform_entropy'].mean() / entropies.mean(),
+        foreground_gain=foreground.mean() / background.mean() - 1,
+        foreground_gain_of_tokens=foreground / background - 1,
+        **{key: values[key].mean().sqrt() for key in ('spread', 'uniform_spread', 'reach', 'shift')},
+        **{key: values[key].mean() for key in ('to_others', 'uniform_to_others')},
+    )
+    return as_plain(summary)
+
+
+def print_tokenizers(tokenizers: dict[str, dict], name: str, images: int) -> None:
+    """Print the results of :func:`measure_tokenizers` as tables with a row per tokenizer."""
+    for title, columns in TABLES.items():
+        rows = [
+            dict(tokenizer=tokenizer, map=row['map'], tokens=str(row['tokens']))
+            | {name: '' if row[key] is None else format(row[key], form) for name, (key, form) in columns.items()}
+            for tokenizer, row in tokenizers.items()
+        ]
+        print_table(rows, f'{name}, {images} test images: {title}')
+    left_out = next(iter(tokenizers.values()))['images_without_both_regions']
+    if 0 < left_out < images:
+        print(f'foreground: {left_out} images are not used, their labels have no foreground or no background')
 
 
 def attention_entropy(attention: Tensor) -> Tensor:
@@ -137,28 +267,25 @@ def measure_tokens(
     per_token = squared_distances(maps, relation, image_size)
     per_token['to_others'] = 1 - relation.diagonal(dim1=-2, dim2=-1)
     by_map = zip(*(values.split(lengths, dim=1) for values in per_token.values()))
-    return [
-        dict(zip(per_token, values))
-        | _measure_map(attention, image_size, labels, background)
-        | dict(uniform_to_others=attention.new_full((len(attention), 1), 1 - 1 / sum(lengths)))
-        for attention, values in zip(maps, by_map)
-    ]
-
-
-def _measure_map(
-    attention: Tensor, image_size: tuple[int, int], labels: Tensor | None, background: Sequence[int]
-) -> dict[str, Tensor]:
-    """Compute the measures that need no relation; arguments and result as in :func:`measure_tokens`."""
-    size, number = attention.shape[-2:], len(attention)
-    regions = [attention.new_full((number, *size), math.nan)] * 2
-    if labels is not None:
-        regions = foreground_and_background(labels, background, size)
     shares = [length**2 / (image_size[0] ** 2 + image_size[1] ** 2) for length in image_size]
-    spread = sum(share * (1 - cells**-2) for share, cells in zip(shares, size)) / 6
-    return dict(
-        entropy=attention_entropy(attention),
-        uniform_entropy=attention.new_full((number, 1), uniform_entropy(*size)),
-        on_foreground=attention_density(attention, regions[0]),
-        on_background=attention_density(attention, regions[1]),
-        uniform_spread=attention.new_full((number, 1), spread),
-    )
+    measured = []
+    for attention, values in zip(maps, by_map):
+        number, _, *size = attention.shape
+        foreground = behind = attention.new_full((number, *size), math.nan)
+        if labels is not None:
+            foreground, behind = foreground_and_background(labels, background, size)
+        uniform = dict(
+            uniform_entropy=uniform_entropy(*size),
+            uniform_spread=sum(share * (1 - cells**-2) for share, cells in zip(shares, size)) / 6,
+            uniform_to_others=1 - 1 / sum(lengths),
+        )
+        measured.append(
+            dict(
+                zip(per_token, values),
+                entropy=attention_entropy(attention),
+                on_foreground=attention_density(attention, foreground),
+                on_background=attention_density(attention, behind),
+                **{name: attention.new_full((number, 1), value) for name, value in uniform.items()},
+            )
+        )
+    return measured

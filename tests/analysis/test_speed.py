@@ -1,24 +1,39 @@
-"""Models side by side: what is run, and what is told of it."""
+"""Timing, models side by side, and the cost of one: what is run, and what is told of it; no test holds a time limit."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
+from mmengine.registry import DefaultScope
+from mmpretrain.registry import MODELS
 from torch.profiler import ProfilerActivity, profile
 
-from vt.analysis.speed.comparison import Setting, Workload, build_source, compare, tabulate
+from vt.analysis.speed import (
+    Setting,
+    Workload,
+    benchmark_inference,
+    compare,
+    describe_benchmark,
+    tabulate,
+    time_interleaved,
+)
+from vt.apis import get_model
+from vt.engine.run_record import describe_device
 
-CONFIGS = Path(__file__).parents[3] / 'configs'
+CONFIGS = Path(__file__).parents[2] / 'configs'
 FPN, VT_FPN = (str(CONFIGS / f'{name}_r18_digit-scenes.py') for name in ('baselines/fpn', 'vt_fpn/vt-fpn'))
 VT_RESNET = str(CONFIGS / 'vt_resnet/vt-resnet18_digits.py')
-CLIPS = str(Path(__file__).parents[2] / 'video/files.py')
+CLIPS = str(Path(__file__).parents[1] / 'video/files.py')
+CPU = torch.device('cpu')
 SMALL = Setting(batch_size=2, size=(64, 96))
 
 
 @pytest.mark.parametrize('source', [VT_RESNET, VT_FPN])
 def test_a_training_step_waits_for_no_element(source):
     """On a GPU the host would wait for each element that it reads; and each weight learns."""
-    model = build_source(source)
+    model = get_model(source)
     step = Workload(SMALL.place(model), SMALL).step('training')
     step()
     assert model.training
@@ -33,7 +48,7 @@ def test_a_training_step_waits_for_no_element(source):
 
 def test_clips_are_counted_by_hand():
     setting = Setting(batch_size=2, size=(4, 24, 24))
-    workload = Workload(setting.place(build_source(CLIPS)), setting)
+    workload = Workload(setting.place(get_model(CLIPS)), setting)
     for kind in ('inference', 'training'):
         workload.step(kind)()
     assert workload.count().flops == 4 * 6 * 6 * 8 * 3 * 75 + 8 * 2
@@ -63,7 +78,7 @@ def test_tensor_float_32_is_no_autocast():
 
 
 def test_models_are_compared_with_the_first():
-    found = compare({Path(source).stem: build_source(source) for source in (FPN, VT_FPN)}, SMALL, 'inference', 3, 1.0)
+    found = compare({Path(source).stem: get_model(source) for source in (FPN, VT_FPN)}, SMALL, 'inference', 3, 1.0)
     assert [(each['model'], len(each['seconds'])) for each in found] == [
         (Path(source).stem, 3) for source in (FPN, VT_FPN)
     ]
@@ -73,3 +88,32 @@ def test_models_are_compared_with_the_first():
         ('1.000x', '1.000x', '75.0'),
         ('2.000x', '2.000x', '0.0'),
     ]
+
+
+def test_steps_run_in_turn():
+    calls = []
+    steps = {'a': lambda: calls.append('a'), 'b': lambda: calls.append('b')}
+    times = time_interleaved(steps, CPU, 'Steps', rounds=5, warmup=2)
+    assert calls == ['a', 'b'] * 7
+    assert [len(times[name]) for name in 'ab'] == [5, 5]
+    assert np.all(times['a'] >= 0)
+
+
+def test_device_is_named_with_its_threads():
+    threads = torch.get_num_threads()
+    assert describe_device(CPU).endswith(f', {threads} thread' if threads == 1 else f', {threads} threads')
+
+
+def test_a_model_is_measured():
+    backbone = dict(type='ResNet', depth=18, base_channels=8, stem_channels=8)
+    head = dict(type='LinearClsHead', num_classes=3, in_channels=64)
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        neck = dict(type='GlobalAveragePooling')
+        model = MODELS.build(dict(type='ImageClassifier', backbone=backbone, neck=neck, head=head))
+    loader = SimpleNamespace(dataset=[dict(inputs=torch.zeros(3, 32, 32))], batch_size=2)
+    found = benchmark_inference(SimpleNamespace(model=model, test_dataloader=loader))
+    assert 0 < found['latency_median'] <= found['latency_95']
+    assert found['image_shape'] == (3, 32, 32)
+    known = dict(flops=10**9, parameters=10**6, latency_median=0.002, latency_95=0.003, throughput=1e3)
+    row = describe_benchmark(found | known | dict(peak_memory=10**8))
+    assert [*row.values()] == ['1.000', '1.00', '2.00', '3.00', '1000.0', '100']

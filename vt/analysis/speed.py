@@ -1,36 +1,82 @@
-"""Compare models side by side, with random inputs: time, FLOPs and parameters.
+"""Measure the speed of models, with random inputs: time, FLOPs and parameters.
+
+Steps that are compared run in turn in one process, A B C A B C ..., so that drifts in the speed of the machine affect
+all of them; medians and ratios are reported.
 
 Letters: N batch, H and W height and width of an image, T frames of a clip.
 """
 
 import copy
-from collections.abc import Callable, Sequence
+import math
+import time
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from mmengine.runner import Runner
 from mmengine.structures import PixelData
 from mmpretrain.structures import DataSample
 from mmseg.structures import SegDataSample
+from rich.progress import track
 from torch import Tensor, nn
 
-from vt.engine.counting import Complexity, count_complexity
-from vt.engine.launch import build_model
-from vt.engine.prepare import read_config
+from vt.checkpoints.weights import unwrap
+from vt.engine.counting import Complexity, count_complexity, one_input
 from vt.engine.speed_settings import to_channels_last
-from vt.models.token_side import prepare_for_onednn
-from vt.ops.token_products import token_library
 
-from .timing import Step, time_interleaved
+Step = Callable[[], object]
+SHORTEST_RUN = 0.01  # seconds on a GPU
 
 
-def build_source(source: str) -> nn.Module:
-    """Build the model of a config with arbitrary weights."""
-    model = build_model(read_config(source))
-    if token_library() == 'onednn':
-        prepare_for_onednn(model)
-    return model
+def time_interleaved(
+    steps: dict[Hashable, Step], device: torch.device, title: str, rounds: int, warmup: int = 3, seconds: float = 60.0
+) -> dict[Hashable, np.ndarray]:
+    """Time steps in turn.
+
+    A GPU is synchronised around each run. There, a run repeats a short step until it takes about ten milliseconds, so
+    that a step is launched while the previous one is still computed.
+
+    Args:
+        steps: steps to time, by name.
+        device: their device.
+        title: title of the progress bar.
+        rounds: number of runs of each step after the warm-up.
+        warmup: number of runs of each step before timing.
+        seconds: approximate time limit; it reduces the number of rounds, to 3 at least.
+
+    Returns:
+        Seconds of each round, ``(rounds,)``, by name.
+    """
+    repeats = dict.fromkeys(steps, 1)
+    for _ in range(warmup):
+        once = {name: run_seconds(step, 1, device) for name, step in steps.items()}
+    if device.type == 'cuda':
+        repeats = {name: max(1, math.ceil(SHORTEST_RUN / value)) for name, value in once.items()}
+    a_round = sum(value * repeats[name] for name, value in once.items())
+    rounds = max(3, min(rounds, int(seconds / a_round)))
+    times = [
+        [run_seconds(step, repeats[name], device) for name, step in steps.items()] for _ in track(range(rounds), title)
+    ]
+    return dict(zip(steps, np.array(times).T))
+
+
+def run_seconds(step: Step, repeats: int, device: torch.device) -> float:
+    """Return the mean seconds of ``repeats`` consecutive runs; a GPU is synchronised before and after."""
+    synchronize(device)
+    start = time.perf_counter()
+    for _ in range(repeats):
+        step()
+    synchronize(device)
+    return (time.perf_counter() - start) / repeats
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait for a GPU; do nothing on a CPU."""
+    if device.type == 'cuda':
+        torch.cuda.synchronize(device)
 
 
 @dataclass(frozen=True)
@@ -63,8 +109,7 @@ class Setting:
     def autocast(self) -> torch.autocast:
         """Return the autocast context of a forward pass."""
         lower = self.tensor_dtype != torch.float32
-        dtype = self.tensor_dtype if lower else torch.bfloat16
-        return torch.autocast(torch.device(self.device).type, dtype, enabled=lower)
+        return torch.autocast(torch.device(self.device).type, self.tensor_dtype, enabled=lower)
 
     def choose_products(self) -> None:
         """Set the precision of float32 products for this process."""
@@ -173,3 +218,51 @@ def tabulate(measurements: Sequence[dict[str, Any]], setting: Setting) -> list[d
         }
         for each, median, spread in zip(measurements, medians, spreads)
     ]
+
+
+def benchmark_inference(runner: Runner) -> dict[str, Any]:
+    """Measure the model of a runner, from normalised images to scores, at the size of the test images.
+
+    Wrappers for distribution or test-time augmentation are removed first. The scores of a segmentor are those of its
+    head, without resizing to the image size.
+
+    Returns:
+        ``batch_size``; ``image_shape``, ``(3, H, W)``, or of a clip ``(3, T, H, W)``; ``dtype``; ``flops``,
+        multiply-adds of an image or clip, and ``parameters``; ``latency_median`` and ``latency_95``, the 95th
+        percentile, seconds of one image; ``throughput``, images/s from the median step at the batch size; on a GPU
+        ``peak_memory`` of a step, bytes.
+    """
+    model, loader = unwrap(runner.model).eval(), runner.test_dataloader
+    shape, parameter = one_input(loader.dataset).shape, next(model.parameters())
+    one, batch = (torch.randn(size, *shape).to(parameter) for size in (1, loader.batch_size))
+    call, device = torch.inference_mode()(partial(model, mode='tensor')), parameter.device
+    latency, seconds = (
+        time_interleaved({what: partial(call, x)}, device, what, rounds, seconds=20.0)[what]
+        for what, x, rounds in (('Latency', one, 100), ('Throughput', batch, 20))
+    )
+    result = dict(
+        batch_size=loader.batch_size,
+        image_shape=tuple(shape),
+        dtype=str(parameter.dtype).removeprefix('torch.'),
+        **vars(count_complexity(model, one, mode='tensor')),
+        latency_median=float(np.median(latency)),
+        latency_95=float(np.percentile(latency, 95)),
+        throughput=float(loader.batch_size / np.median(seconds)),
+    )
+    if device.type == 'cuda':
+        torch.cuda.reset_peak_memory_stats(device)
+        call(batch)
+        result['peak_memory'] = torch.cuda.max_memory_allocated(device)
+    return result
+
+
+def describe_benchmark(result: dict[str, Any]) -> dict[str, str]:
+    """Return a result of :func:`benchmark_inference` as a row of a table."""
+    what = 'images' if len(result['image_shape']) == 3 else 'clips'
+    return {
+        'FLOPs (G)': f'{result["flops"] / 1e9:.3f}',
+        'parameters (M)': f'{result["parameters"] / 1e6:.2f}',
+        'latency, median (ms)': f'{result["latency_median"] * 1e3:.2f}',
+        'latency, 95 % (ms)': f'{result["latency_95"] * 1e3:.2f}',
+        f'{what}/s at batch {result["batch_size"]}': f'{result["throughput"]:.1f}',
+    } | ({'peak memory (MB)': f'{result["peak_memory"] / 1e6:.0f}'} if 'peak_memory' in result else {})

@@ -1,1 +1,0 @@
-"""Benchmarks: time, memory and matrix operators of models."""
