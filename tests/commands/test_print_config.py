@@ -31,7 +31,7 @@ def test_the_config_of_a_run_is_printed(printed, tmp_path):
     options = [f'work_dir={tmp_path / "run"}', 'image_size=24', 'fold=1', 'train_cfg.max_epochs=3']
     text, args = printed(CONFIG, '--launcher', 'none', '--amp', '--cfg-options', *options)
     (tmp_path / 'printed.py').write_text(text)
-    runner = build_runner(prepare(CONFIG, request_of(args)), amp=True)
+    runner = build_runner(prepare(CONFIG, request_of(args)))
     assert Config.fromfile(tmp_path / 'printed.py').to_dict() == runner.cfg.to_dict()
 
 

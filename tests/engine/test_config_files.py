@@ -111,11 +111,10 @@ def test_a_digest_is_not_of_seed_place_and_ways_to_write(text, options, tmp_path
     assert digest(tmp_path, text, **options) == digest(tmp_path)
 
 
-def test_a_digest_is_of_mixed_precision_and_not_of_the_machine(tmp_path):
+def test_a_digest_is_not_of_the_machine(tmp_path):
     (tmp_path / 'c.py').write_text(CONFIG)
     cfg = read_config(str(tmp_path / 'c.py'))
     plain = digest_config(cfg)
-    assert digest_config(cfg, amp='bfloat16') != plain
     cfg.launcher, cfg.train_dataloader.pin_memory = 'slurm', True
     assert digest_config(cfg) == plain
 

@@ -19,6 +19,7 @@ from vt.engine.mixed_precision import (
     evaluation_dtype,
     training_dtype,
 )
+from vt.engine.prepare import complete
 from vt.errors import UserError
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
@@ -112,9 +113,14 @@ def test_the_key_is_checked_and_known_without_a_wrapper_for_it():
         check_config(cfg)
 
 
-def test_a_digest_tells_precisions_apart():
-    cfg = config()
-    assert len({digest_config(cfg, amp) for amp in (None, 'bfloat16', 'float16')}) == 3
+def test_a_digest_tells_precisions_apart(gpu):
+    gpu(True)
+    completed = [
+        complete(config(), amp=False),
+        complete(config(), amp=True),
+        complete(config(dtype='float16'), amp=True),
+    ]
+    assert len({*map(digest_config, completed)}) == 3
 
 
 @ON_CPU

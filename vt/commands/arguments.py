@@ -185,6 +185,7 @@ def request_of(args: argparse.Namespace) -> 'Request':
         compiles=args.compile,
         validates=not getattr(args, 'no_validate', False),
         scales_lr=getattr(args, 'auto_scale_lr', False),
+        amp=args.amp,
     )
 
 
@@ -193,6 +194,7 @@ def load_config(args: argparse.Namespace) -> Config:
     from vt.engine.prepare import prepare
     from vt.engine.processes.distributed import join_processes
 
-    cfg = prepare(args.config, request_of(args))
+    request = request_of(args)
+    cfg = prepare(args.config, request)
     join_processes(cfg)
     return cfg

@@ -40,7 +40,7 @@ def test(args: argparse.Namespace) -> None:
     """Evaluate; on request write predictions, metrics or a report, and measure the cost of the model."""
     cfg = testing_config(args)
     notes = check_data(cfg, ('test',))
-    runner = build_runner(cfg, amp=args.amp)
+    runner = build_runner(cfg)
     for note in notes:
         runner.logger.warning(note)
     dataset, evaluators = runner.test_dataloader.dataset, runner.test_evaluator.metrics

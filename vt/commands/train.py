@@ -15,7 +15,6 @@ from vt.engine.imbalance import enter_imbalance
 from vt.engine.interruption.resume import ResumeHook, enter_resume
 from vt.engine.interruption.work_directory import RECORD, WorkDirectory
 from vt.engine.launch import build_runner
-from vt.engine.mixed_precision import choose_dtype
 from vt.engine.preparation import check_image_channels
 from vt.engine.run_record import describe_device, record_training
 from vt.errors import UserError
@@ -30,7 +29,7 @@ def train(args: argparse.Namespace) -> None:
     if args.find_batch_size:
         find_batch_size(cfg, args)
         return
-    digest = digest_config(cfg, choose_dtype(cfg) if args.amp else None)
+    digest = digest_config(cfg)
     asked = {key: cfg.get(key) for key in ('load_from', 'resume', 'new_schedule')}
     if args.new_schedule:
         if not (args.resume or cfg.get('resume')):
@@ -44,7 +43,7 @@ def train(args: argparse.Namespace) -> None:
         if args.skip_data_check:
             cfg.merge_from_dict({'default_hooks.rehearsal': None})
         line = enter_imbalance(cfg)
-        runner = build_runner(cfg, amp=args.amp)
+        runner = build_runner(cfg)
         runner.register_hook(folder)
         runner.asked = asked
         if line:
@@ -67,7 +66,7 @@ def find_batch_size(cfg: Config, args: argparse.Namespace) -> None:
     hook = BatchSizeHook()
     with TemporaryDirectory() as folder:
         cfg.merge_from_dict(dict(work_dir=folder, log_level='WARNING', default_hooks=dict(rehearsal=None)))
-        runner = build_runner(cfg, amp=args.amp)
+        runner = build_runner(cfg)
         runner.register_hook(hook)
         runner.train()
         images = len(runner.train_dataloader.dataset)

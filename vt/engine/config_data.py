@@ -8,16 +8,12 @@ from typing import Any
 from mmengine.config import Config
 
 
-def digest_config(cfg: Config, amp: str | None = None) -> str:
+def digest_config(cfg: Config) -> str:
     """Return a digest of the settings of a training, the same in every process and on every machine.
 
     The seed, ``work_dir``, ``launcher`` and ``pin_memory`` are left out, since they do not change what is trained.
-
-    Args:
-        cfg: config of the run.
-        amp: mixed precision of ``--amp``; None without it.
     """
-    settings = cfg.to_dict() | dict(work_dir=None, launcher=None, amp=amp or False)
+    settings = cfg.to_dict() | dict(work_dir=None, launcher=None)
     settings['randomness'] = (settings.get('randomness') or {}) | dict(seed=None)
     for name, loader in settings.items():
         if name.endswith('_dataloader') and isinstance(loader, dict):

@@ -1,7 +1,7 @@
 """What a run sees: the steps from the file of a config to the settings of a run, in their order.
 
-All commands read a config with the steps of ``READING``, and check it; those that run it add ``COMPLETING``. Each step
-takes a config and what was asked for, and returns a changed copy.
+All commands read a config with the steps of ``READING``; those that run it check and :func:`complete` it. A step takes
+a config and what was asked for, and returns a changed copy.
 """
 
 import copy
@@ -46,6 +46,7 @@ class Request:
         compiles: ``--compile``.
         validates: not ``--no-validate``.
         scales_lr: ``--auto-scale-lr``.
+        amp: ``--amp``, see :func:`vt.engine.mixed_precision.choose_dtype`.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -54,17 +55,18 @@ class Request:
     compiles: bool = False
     validates: bool = True
     scales_lr: bool = False
+    amp: bool = False
 
 
 def prepare(path: str, request: Request) -> Config:
-    """Read a config for a run, with what was asked for, and check it.
+    """Read a config for a run, check it, and complete it with what every run gets.
 
     Raises:
         UserError: as from :func:`read_config`; a setting that does not exist, has no effect or is no valid value.
     """
     *_, (_, cfg) = read_in_steps(path, request)
     check_config(cfg, request.options)
-    return cfg
+    return complete(cfg, request.amp)
 
 
 def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
@@ -94,7 +96,10 @@ def read_in_steps(path: str, request: Request) -> Iterator[tuple[str, Config]]:
 
 
 def complete(cfg: Config, amp: bool) -> Config:
-    """Return a config with what every run gets, such as hooks, and with mixed precision if ``amp`` asks for it."""
+    """Return a config with what every run gets, such as hooks, and with mixed precision if ``amp`` asks for it.
+
+    A config that is complete does not change.
+    """
     cfg = copy.deepcopy(cfg)
     enter_amp(cfg, amp)
     enter_defaults(cfg)
