@@ -33,14 +33,30 @@ TEA = ('caf\u00e9', 'tea')
     ('splits', 'words'),
     [
         ([FRUIT, labels('val', 'apple', 'banana', 'cherry')], None),
-        ([FRUIT, labels('val', 'apple', 'banana', 'Cherry')], "rename 'Cherry' to 'cherry'"),
-        ([FRUIT, labels('val', 'apple', 'banana ', 'cherry')], "rename 'banana ' to 'banana'"),
-        ([FRUIT, labels('val', 'banana', 'cherry')], "does not have the class folder 'apple' of train: give both"),
-        ([FRUIT, labels('val', 'apple', 'banana', 'cherry', 'date')], "has the class folder 'date', which train"),
-        ([FRUIT, labels('val', 'apple', 'banana', 'kiwi')], "has the class folder 'kiwi', which train"),
+        ([FRUIT, labels('val', 'apple', 'banana', 'Cherry')], "has the class 'Cherry' for label 2, but train"),
+        (
+            [FRUIT, labels('val', 'apple', 'banana ', 'cherry')],
+            "has the class 'banana ' for label 1, but train",
+        ),
+        (
+            [FRUIT, labels('val', 'banana', 'cherry')],
+            "for label 0, but train has the class 'apple': give",
+        ),
+        ([FRUIT, labels('val', 'apple', 'banana')], "has no class for label 2, but train has the class 'cherry'"),
+        (
+            [FRUIT, labels('val', 'apple', 'banana', 'cherry', 'date')],
+            "'date' for label 3, but train has no class:",
+        ),
+        (
+            [FRUIT, labels('val', 'apple', 'banana', 'kiwi')],
+            "has the class 'kiwi' for label 2, but train",
+        ),
         ([labels('train', *TEA), labels('val', 'cafe\u0301', 'tea')], None),
-        ([labels('train', *TEA), labels('val', 'cafe\u0301', 'cup')], r"rename 'cafe\u0301' to 'caf\xe9'"),
-        ([labels('train', *'abc', folders=False), labels('val', *'acb', folders=False)], 'both the same order of clas'),
+        (
+            [labels('train', *TEA), labels('val', 'caf\u00e9', 'te\u0430')],
+            r"class 'te\u0430' for label 1, but",
+        ),
+        ([labels('train', *'abc', folders=False), labels('val', *'acb', folders=False)], 'in the same order'),
         ([labels('train', '.ipynb_checkpoints', 'a')], 'hidden folder .ipynb_checkpoints, which would be a class'),
         # Names of the config, of the folders 'apple' and 'banana'.
         ([labels('train', 'banana', 'apple', found=('apple', 'banana'))], 'give classes the order of the folders'),

@@ -9,13 +9,14 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from mmengine.dataset import BaseDataset
 
 from vt.engine.checks.classes import first_difference, list_names
-from vt.untrusted_text import composed, folded
+from vt.untrusted_text import composed
 
 from .samples import Problem, Sample
 
@@ -106,13 +107,23 @@ def compare_classes(splits: Sequence[Labels]) -> Iterator[tuple[str, Problem]]:
             yield own.split, Problem('classes', own.source, message)
     first = splits[0] if splits else None
     for other in splits[1:]:
-        if first.names and other.names and [*map(composed, first.names)] != [*map(composed, other.names)]:
-            yield other.split, Problem('classes', other.source, _difference(first, other))
-        if bool(first.names) != bool(other.names) and first.counts and other.counts:
+        if first.names and other.names:
+            pairs = zip_longest(map(composed, first.names), map(composed, other.names))
+            differing = next(((label, *pair) for label, pair in enumerate(pairs) if len({*pair}) > 1), None)
+            if differing is not None:
+                label, expected, found = differing
+                message = f'has {_class(found)} for label {label}, but {first.split} has {_class(expected)}'
+                advice = 'give both the same classes in the same order, if need be as empty folders'
+                yield other.split, Problem('classes', other.source, f'{message}: {advice}')
+        elif bool(first.names) != bool(other.names) and first.counts and other.counts:
             named, numbered = (first, other) if first.names else (other, first)
             message = f'has labels without names, but {named.split} has {list_names(named.names)}, in this order'
             advice = f'if these are the same, set classes of {numbered.split}_dataloader.dataset to them'
             yield numbered.split, Problem('order', numbered.source, f'{message}: {advice}')
+
+
+def _class(name: str | None) -> str:
+    return 'no class' if name is None else f'the class {name!a}'  # escaped, as names may look alike
 
 
 def find_gaps(own: Labels) -> Iterator[Problem]:
@@ -175,33 +186,6 @@ def _compare_with_config(own: Labels) -> Iterator[str]:
         what = 'the folders in alphabetical order' if own.folders else 'the file'
         message = f'has {ours} from label {label or 0}, but {own.split}_dataloader.dataset has {theirs}'
         yield f'{message}: give classes the order of {what}, or remove classes'
-
-
-def _difference(first: Labels, other: Labels) -> str:
-    """Describe how the classes of a split differ from those of the first one, and what to do."""
-    missing, extra = (
-        [name for name in one.names if name not in two.names] for one, two in ((first, other), (other, first))
-    )
-    what = 'class folder' if first.folders and other.folders else 'class'
-    alike = {_letters(name): ascii(name) for name in missing}
-    for name in extra:
-        if right := alike.get(_letters(name)):
-            message = f'has the {what} {name!a}, but {first.split} has {right}, so the meaning of labels differs'
-            return f'{message}: rename {name!a} to {right}'
-    if extra or missing:
-        parts = [f'has the {what} {list_names(extra)}, which {first.split} ({first.source}) does not have'] * bool(
-            extra
-        )
-        parts += [f'does not have the {what} {list_names(missing)} of {first.split}'] * bool(missing)
-        return f'{", and ".join(parts)}: give both the same, if need be as empty folders'
-    label = next(label for label, (ours, theirs) in enumerate(zip(first.names, other.names)) if ours != theirs)
-    message = f'has {other.names[label]!r} as label {label}, but {first.split} has {first.names[label]!r}'
-    return f'{message}: give both the same order of classes'
-
-
-def _letters(name: str) -> str:
-    """Return a name in lower case without spaces, hyphens and underscores."""
-    return ''.join(letter for letter in folded(name) if letter.isalnum())
 
 
 def _values(own: Labels) -> list[int]:

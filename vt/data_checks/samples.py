@@ -145,14 +145,16 @@ class SampleReader:
                 yield 'mode', f'{words}: set in_channels'
         else:
             if file is not None:
-                sample.mode, kind, orientation = _read_header(path, file)
-                if getattr(step, 'color_type', 'color') in ('color', 'grayscale'):  # others do not rotate images
-                    sample.orientation = orientation
-                if sample.mode not in GOOD_MODES and getattr(step, 'imdecode_backend', 'cv2') != 'cv2':
-                    words = f'has mode {sample.mode}, which Pillow does not scale'
-                    yield 'mode', f"{words}: use imdecode_backend='cv2'"
-                    return
-                yield from _look_at_pixels(file, sample.mode, kind)
+                with _open(path, file) as opened:
+                    sample.mode = opened.mode
+                    if getattr(step, 'color_type', 'color') in ('color', 'grayscale'):  # others do not rotate images
+                        tags = opened.getexif() if opened.info.get('exif') else {}
+                        sample.orientation = tags.get(ExifTags.Base.Orientation, 1)
+                    if sample.mode not in GOOD_MODES and getattr(step, 'imdecode_backend', 'cv2') != 'cv2':
+                        words = f'has mode {sample.mode}, which Pillow does not scale'
+                        yield 'mode', f"{words}: use imdecode_backend='cv2'"
+                        return
+                    yield from _look_at_pixels(opened)
             image = step(dict(img_path=path))['img']
         sample.size, sample.sums = image.shape[:2], sums_of(image) if self.whole else None
 
@@ -167,13 +169,15 @@ class SampleReader:
         yield from ()
 
     def _look_at_mask(self, step: Load, path: str, file: File, info: dict, sample: Sample) -> Wrong:
-        mode, kind, _ = (MASK_MODES[0], None, 1) if file is None else _read_header(path, file)
-        if mode not in MASK_MODES:
-            yield 'mode', f'has mode {mode}, but a mask must have one 8-bit label per pixel: convert it'
-            return
-        if kind == 'JPEG':
-            yield 'mode', 'is a JPEG, whose compression changes labels: save masks as PNG'
-            return
+        if file is not None:
+            with _open(path, file) as opened:
+                mode, kind = opened.mode, opened.format
+            if mode not in MASK_MODES:
+                yield 'mode', f'has mode {mode}, but a mask must have one 8-bit label per pixel: convert it'
+                return
+            if kind == 'JPEG':
+                yield 'mode', 'is a JPEG, whose compression changes labels: save masks as PNG'
+                return
         labels = step(dict(info, seg_fields=[]))['gt_seg_map']
         if labels.ndim != 2:
             yield 'mode', "is read as colours by imdecode_backend='cv2': use 'pillow' for masks with a palette"
@@ -189,16 +193,14 @@ class SampleReader:
             yield 'label', words
 
 
-def _look_at_pixels(file: Path | BytesIO, mode: str, kind: str | None) -> Wrong:
+def _look_at_pixels(opened: Image.Image) -> Wrong:
     """Yield what of an image is lost when it is read with 8 bits, and as one image."""
-    with Image.open(file) as opened:
-        if cv2.__version__ < '5':  # OpenCV 4 accepts truncated images
-            opened.load()
-        number = 1 if kind == 'MPO' else getattr(opened, 'n_frames', 1)  # MPO: a photo with its thumbnail
-        highest = int(np.asarray(opened).max()) if mode in SIXTEEN_BIT else 2**16
+    if cv2.__version__ < '5':  # OpenCV 4 accepts truncated images
+        opened.load()
+    number = 1 if opened.format == 'MPO' else getattr(opened, 'n_frames', 1)  # MPO: a photo with its thumbnail
     if number > 1:
         yield 'frames', f'has {number} frames or pages, of which only the first is read'
-    if highest < 2**14:
+    if opened.mode in SIXTEEN_BIT and (highest := int(np.asarray(opened).max())) < 2**14:
         levels = f'values up to {highest}, which become {highest // 256 + 1} of 256 levels'
         yield 'depth', f'has 16 bits with {levels}: scale them, or use vt.LoadBands'
 
@@ -236,9 +238,7 @@ def _find_file(path: str, step: Load) -> File:
     return None if '://' in path or getattr(step, 'backend_args', None) else Path(path)
 
 
-def _read_header(path: str, file: Path | BytesIO) -> tuple[str, str | None, int]:
-    """Return mode, format and EXIF orientation of an image after checking its size."""
+def _open(path: str, file: Path | BytesIO) -> Image.Image:
+    """Open an image after checking its size."""
     check_image_size(file, path)
-    with Image.open(file) as opened:
-        tags = opened.getexif() if opened.info.get('exif') else {}
-        return opened.mode, opened.format, tags.get(ExifTags.Base.Orientation, 1)
+    return Image.open(file)

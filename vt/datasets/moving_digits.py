@@ -17,7 +17,7 @@ from .generated import Seeded, to_bytes
 
 DIGIT = 0.5  # height and width of a digit, as a fraction of S
 NOISE = 0.03  # standard deviation of independent noise per pixel
-SHUFFLED, SPEEDS = 2, 3  # purposes of random generators: shuffle frames, choose speeds
+SHUFFLED = 2  # purpose of a random generator: shuffle frames
 MOTIONS = [
     (first, directions)
     for first in ('top', 'bottom')
@@ -26,7 +26,6 @@ MOTIONS = [
 CLASSES = dict(
     motion=tuple(f'{first} first, top {top}, bottom {bottom}' for first, (top, bottom) in MOTIONS),
     digit=tuple('0123456789'),
-    speed=('both slow', 'top slow, bottom fast', 'top fast, bottom slow', 'both fast'),
 )
 
 
@@ -34,12 +33,10 @@ CLASSES = dict(
 class MovingDigits(Seeded, BaseDataset):
     """Videos in which half of the frames show a digit moving in the upper half, and the others one in the lower half.
 
-    There are three tasks:
+    There are two tasks:
 
     - ``'motion'``: eight classes, which digit moves first and the direction of each. Frames are drawn independently of
       the class, which only determines their order, so frames without their order contain no information about it.
-    - ``'speed'``: four classes, which of the two digits are fast. A fast digit moves there and back at twice the speed,
-      through the same positions as a slow one.
     - ``'digit'``: the control task, with the same frames. The class is the digit, which every frame shows.
 
     A video is generated on access from ``seed``, the split and its index. Train and test have different writers.
@@ -48,7 +45,7 @@ class MovingDigits(Seeded, BaseDataset):
 
     Args:
         split: ``'train'`` or ``'test'``.
-        task: ``'motion'``, ``'speed'`` or ``'digit'``.
+        task: ``'motion'`` or ``'digit'``.
         num_videos: number of videos.
         num_frames: T, even.
         size: S.
@@ -91,10 +88,7 @@ class MovingDigits(Seeded, BaseDataset):
         """Return video and label of an index."""
         info = super().get_data_info(idx)
         drawn = self._draw(info['index'])
-        tracks = self.compose(drawn['rng'], drawn['digit'])
-        if self.task == 'speed':
-            tracks = [at_speed(track, fast) for track, fast in zip(tracks, divmod(drawn['speed'], 2))]
-        frames = self.in_order(*tracks, drawn['motion'])
+        frames = self.in_order(*self.compose(drawn['rng'], drawn['digit']), drawn['motion'])
         if self.shuffle_frames:
             frames = [frames[time] for time in self.stream(info['index'], SHUFFLED).permutation(self.num_frames)]
         return info | dict(frames=frames, img_shape=(self.size,) * 2, ori_shape=(self.size,) * 2)
@@ -131,11 +125,6 @@ class MovingDigits(Seeded, BaseDataset):
         return [*upper, *lower] if first == 'top' else [*lower, *upper]
 
     def _draw(self, index: int) -> dict:
-        """Return the random generator of a video, its digit and its classes of motion and speed."""
-        rng, speed = self.stream(index), self.stream(index, SPEEDS).integers(4)
-        return dict(digit=int(rng.integers(10)), motion=int(rng.integers(len(MOTIONS))), speed=int(speed), rng=rng)
-
-
-def at_speed(track: Sequence[np.ndarray], fast: bool) -> list[np.ndarray]:
-    """Return the frames of a track, or if ``fast`` every second one followed by the others in reverse order."""
-    return [*track[::2], *track[1::2][::-1]] if fast else [*track]
+        """Return the random generator of a video, its digit and its class of motion."""
+        rng = self.stream(index)
+        return dict(digit=int(rng.integers(10)), motion=int(rng.integers(len(MOTIONS))), rng=rng)

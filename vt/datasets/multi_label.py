@@ -3,7 +3,6 @@
 import csv
 import os
 import re
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mmpretrain.datasets import MultiLabelDataset
@@ -36,66 +35,57 @@ class MultiLabelImages(MultiLabelDataset):
 
     def load_data_list(self) -> list[dict]:
         """Return one dict per image with its labels."""
-        lines = Path(self.ann_file).read_text(encoding='utf-8-sig').splitlines()
-        rows = csv.reader(lines, delimiter=max(',;\t', key=lines[0].count) if lines else ',')
         given = self.metainfo.get('classes')
-        header = [composed(name.strip()) for name in next(rows, [])]
-        self._check_header(header, given)
-        images: dict[str, list[str]] = {}
+        images, lines, columns = self._read_table()
+        if given is not None and columns is not None and (odd := {*map(composed, given)} ^ {*columns}):
+            words = f'{min(odd)!r} is a column or a class alone: use one column for each of the {len(given)} classes'
+            raise UserError(f'{self.ann_file}, line 1: {words}')
         spelling = {folded(name): composed(name) for name in given or ()}
-        for row in rows:
-            if any(map(str.strip, row)):
-                where, file = f'{self.ann_file}, line {rows.line_num}', os.path.normpath(row[0].strip())
-                if len(row) != len(header):
-                    raise UserError(f'{where} has {len(row)} columns, but the first line has {len(header)}')
-                if file in images:
-                    raise UserError(f'{where} names {file} again')
-                if _is_of_names(header):
-                    images[file] = [*_read_names(row[1], spelling, given is not None, where)]
-                else:
-                    images[file] = [*_read_values(row[1:], header[1:], where)]
-        if not images:
-            raise UserError(f'{self.ann_file} lists no images')
-        found = {label for labels in images.values() for label in labels} if _is_of_names(header) else header[1:]
-        classes = self._metainfo.setdefault('classes', tuple(_in_order(found)))
+        for name, line in lines.items():
+            known = spelling.get(folded(name)) if given is not None else spelling.setdefault(folded(name), name)
+            if known != name and name not in spelling.values():
+                others = 'the classes' if given is not None else 'earlier lines'
+                similar = f'have {known!r}: use the same spelling' if known else 'do not have it'
+                raise UserError(f'{self.ann_file}, line {line} has the label {name[:80]!r}, but {others} {similar}')
+        found = lines if columns is None else columns
+        in_order = sorted(found, key=int if all(name.isdecimal() for name in found) else None)
+        classes = self._metainfo.setdefault('classes', tuple(in_order))
         numbers = {composed(name): label for label, name in enumerate(classes)}
         return [
-            dict(img_path=os.path.join(self.img_prefix, file), gt_label=sorted({numbers[name] for name in labels}))
-            for file, labels in images.items()
+            dict(img_path=os.path.join(self.img_prefix, file), gt_label=sorted({numbers[name] for name in names}))
+            for file, names in images.items()
         ]
 
-    def _check_header(self, header: Sequence[str], classes: Sequence[str] | None) -> None:
+    def _read_table(self) -> tuple[dict[str, list[str]], dict[str, int], list[str] | None]:
+        """Return the class names of each image, the first line of each name, and the classes that have a column."""
+        lines = Path(self.ann_file).read_text(encoding='utf-8-sig').splitlines()
+        rows = csv.reader(lines, delimiter=max(',;\t', key=lines[0].count) if lines else ',')
+        header = [composed(name.strip()) for name in next(rows, [])]
         if len(header) < 2 or len({*header}) < len(header) or header[0].lower().endswith(EXTENSIONS):
             words = 'must name the columns: file,labels, or file and each class once'
             raise UserError(f'{self.ann_file}, line 1 {words}')
-        if classes is not None and not _is_of_names(header) and (odd := {*map(composed, classes)} ^ {*header[1:]}):
-            words = f'{min(odd)!r} is a column or a class alone: use one column for each of the {len(classes)} classes'
-            raise UserError(f'{self.ann_file}, line 1: {words}')
+        columns = None if len(header) == 2 and header[1].lower() in NAMES else header[1:]
+        images: dict[str, list[str]] = {}
+        first: dict[str, int] = {}
+        for row in filter(lambda row: any(map(str.strip, row)), rows):
+            where, file = f'{self.ann_file}, line {rows.line_num}', os.path.normpath(row[0].strip())
+            if len(row) != len(header):
+                raise UserError(f'{where} has {len(row)} columns, but the first line has {len(header)}')
+            if file in images:
+                raise UserError(f'{where} names {file} again')
+            if columns is None:
+                images[file] = [*filter(None, map(str.strip, re.split('[;|,]', composed(row[1]))))]
+            else:
+                images[file] = [name for name, value in zip(columns, row[1:]) if _is_set(name, value, where)]
+            for name in images[file]:
+                first.setdefault(name, rows.line_num)
+        if not images:
+            raise UserError(f'{self.ann_file} lists no images')
+        return images, first, columns
 
 
-def _is_of_names(header: Sequence[str]) -> bool:
-    return len(header) == 2 and header[1].lower() in NAMES
-
-
-def _read_names(text: str, spelling: dict[str, str], are_given: bool, where: str) -> Iterator[str]:
-    """Yield the class names of a line; ``spelling`` has those so far by their folded form, and gets new ones."""
-    for name in filter(None, map(str.strip, re.split('[;|,]', composed(text)))):
-        known = spelling.get(folded(name)) if are_given else spelling.setdefault(folded(name), name)
-        if known != name and name not in spelling.values():
-            others = 'the classes' if are_given else 'earlier lines'
-            similar = f'have {known!r}: use the same spelling' if known else 'do not have it'
-            raise UserError(f'{where} has the label {name[:80]!r}, but {others} {similar}')
-        yield name
-
-
-def _read_values(values: Sequence[str], classes: Sequence[str], where: str) -> Iterator[str]:
-    """Yield the classes whose columns have 1 in a line."""
-    for name, value in zip(classes, values):
-        if value.strip().lower() not in VALUES:
-            raise UserError(f'{where} has {value[:40]!r} in the column {name}, but must have 0 or 1')
-        if VALUES[value.strip().lower()]:
-            yield name
-
-
-def _in_order(names: set[str] | Sequence[str]) -> list[str]:
-    return sorted(names, key=int if all(name.isdecimal() for name in names) else None)
+def _is_set(name: str, value: str, where: str) -> bool:
+    """Return whether the column of a class has 1; UserError if it has neither 0 nor 1."""
+    if value.strip().lower() not in VALUES:
+        raise UserError(f'{where} has {value[:40]!r} in the column {name}, but must have 0 or 1')
+    return VALUES[value.strip().lower()]

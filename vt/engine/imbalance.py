@@ -5,14 +5,12 @@ from collections import Counter
 from collections.abc import Iterable
 
 from mmengine.config import Config
-from mmengine.registry import DATASETS
+from mmengine.registry import DATASETS, MODELS
 from mmpretrain.models import MultiLabelClsHead
-from torch.utils.data import Dataset
 
 from vt.errors import UserError
 
 from .checks.classes import labels_in
-from .checks.config import find_types
 from .prepare import model_of
 
 METHODS = ('weighted', 'focal', 'balanced')
@@ -41,7 +39,9 @@ def enter_imbalance(cfg: Config) -> str | None:
         raise UserError(f'imbalance={method!r} must be {", ".join(map(repr, METHODS))} or None')
     head, data = model_of(cfg).get('head'), cfg.train_dataloader.dataset
     scope = cfg.get('default_scope') or 'mmpretrain'
-    several = issubclass(_class_of(head, scope, 'model.head'), MultiLabelClsHead)  # one sigmoid per class
+    with MODELS.switch_scope_and_registry(scope) as registry:
+        kind = registry.get(head['type']) if isinstance(head['type'], str) else head['type']
+    several = issubclass(kind, MultiLabelClsHead)  # one sigmoid per class
     loss = head.get('loss') or dict(type='CrossEntropyLoss', **(dict(use_sigmoid=True) if several else {}))
     twice = next((f'model.head.loss has {name}' for name in WEIGHTS if loss.get(name) is not None), None)
     twice = twice or ('train_dataloader has ClassBalancedDataset' if 'ClassBalancedDataset' in str(data) else None)
@@ -52,7 +52,7 @@ def enter_imbalance(cfg: Config) -> str | None:
         return f'imbalance: model.head.loss is FocalLoss instead of {loss["type"]}'
     with DATASETS.switch_scope_and_registry(scope) as registry:
         dataset = registry.build(data)
-    counts = count_labels(dataset)
+    counts = Counter(label for index in range(len(dataset)) for label in {*labels_in(dataset.get_data_info(index))})
     number = head.get('num_classes') or max(counts) + 1
     if method == 'balanced':
         most = max(counts.values())
@@ -67,15 +67,6 @@ def enter_imbalance(cfg: Config) -> str | None:
         values = positive_weights(counts, number, len(dataset)) if sigmoids else class_weights(counts, number)
         head['loss'], what = loss | {name: values}, f'model.head.loss.{name}'
     return f'imbalance: {what} from {min(values)} to {max(values)}'
-
-
-def _class_of(part: dict, scope: str, path: str) -> type:
-    return part['type'] if isinstance(part['type'], type) else find_types(part['type'], scope, path)[0]
-
-
-def count_labels(dataset: Dataset) -> Counter[int]:
-    """Count the images of each label."""
-    return Counter(label for index in range(len(dataset)) for label in {*labels_in(dataset.get_data_info(index))})
 
 
 def class_weights(counts: Counter[int], number: int) -> list[float]:
