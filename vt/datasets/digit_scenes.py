@@ -53,7 +53,7 @@ class DigitScenes(Seeded, BaseSegDataset):
         images, self.digits = load_handwriting(split)
         self.ink = images.astype(np.float32) / 255  # n, 8, 8
         self.split, self.num_scenes, self.seed = split, num_scenes, seed
-        super().__init__(test_mode=split == 'test', **kwargs)
+        super().__init__(test_mode=split == 'test', **dict(serialize_data=False) | kwargs)
 
     def load_data_list(self) -> list[dict]:
         """Return one dict per scene; ``img_path`` is only a name."""

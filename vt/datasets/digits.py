@@ -72,7 +72,7 @@ class Digits(BaseDataset):
         self.split, self.split_seed, self.digits = split, split_seed, tuple(digits)
         if not self.digits or not set(self.digits) <= set(range(10)):
             raise UserError(f'Digits: digits={self.digits} must be some of 0 to 9')
-        super().__init__(ann_file='', test_mode=split == 'test', **kwargs)
+        super().__init__(ann_file='', test_mode=split == 'test', **dict(serialize_data=False) | kwargs)
 
     def load_data_list(self) -> list[dict]:
         """Return one dict per image, in a fixed order."""

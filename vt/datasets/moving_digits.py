@@ -78,6 +78,7 @@ class MovingDigits(Seeded, BaseDataset):
         self.ink_by_digit = load_ink(split, other_hands=True)
         self.split, self.task, self.seed = split, task, seed
         self.num_videos, self.num_frames, self.size, self.shuffle_frames = num_videos, num_frames, size, shuffle_frames
+        kwargs = dict(serialize_data=False) | kwargs
         super().__init__(ann_file='', metainfo=dict(classes=CLASSES[task]), test_mode=split == 'test', **kwargs)
 
     def load_data_list(self) -> list[dict]:
