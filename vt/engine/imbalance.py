@@ -37,7 +37,7 @@ def enter_imbalance(cfg: Config) -> str | None:
         return None
     if method not in METHODS:
         raise UserError(f'imbalance={method!r} must be {", ".join(map(repr, METHODS))} or None')
-    head, data = model_of(cfg).get('head'), cfg.train_dataloader.dataset
+    head, data = model_of(cfg)['head'], cfg.train_dataloader.dataset
     scope = cfg.get('default_scope') or 'mmpretrain'
     with MODELS.switch_scope_and_registry(scope) as registry:
         kind = registry.get(head['type']) if isinstance(head['type'], str) else head['type']
