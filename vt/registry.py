@@ -79,7 +79,7 @@ HOOKS = Registry(
         'vt.engine.redraw_hook',
         'vt.engine.schedules',
         'vt.engine.validation_loss',
-        'vt.checkpoints.weights',
+        'vt.checkpoints.loading',
     ],
 )
 LOOPS = Registry(root.LOOPS, ['vt.engine.interruption.resume'])

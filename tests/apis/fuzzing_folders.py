@@ -21,8 +21,8 @@ from mmengine.config import Config
 from vt import apis
 from vt._libraries import import_library
 from vt.apis import folders
-from vt.apis.folders import find_part
-from vt.engine.checks.config import accepted_arguments, check_config, registries
+from vt.apis.folders import is_listed
+from vt.engine.checks.config import accepted_arguments, check_config, find_types, registries
 from vt.errors import UserError
 from vt.registry import import_every_part
 
@@ -72,8 +72,9 @@ def places(value, path=()):
     for key, inner in items:
         yield from places(inner, (*path, key))
     if isinstance(value, dict):
-        part = find_part(value.get('type'), 'mmpretrain')
-        more = accepted_arguments(part)[0] if part else []
+        name = value.get('type')
+        found = find_types(name, 'mmpretrain', '') if is_listed(name, 'mmpretrain') else []
+        more = accepted_arguments(found[0])[0] if found else []
         yield from ((*path, key) for key in {*KEYS, *more} - value.keys())
 
 

@@ -21,7 +21,7 @@ from tool_runner import ROOT, assert_one_line, run
 
 from vt import apis
 from vt.apis.published import PUBLISHED, compare_preparation, find_preparation, find_published
-from vt.checkpoints.channels import adapt_channels
+from vt.checkpoints.formats.recognise import adapt_channels
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.reading import load_checkpoint
 from vt.errors import UserError

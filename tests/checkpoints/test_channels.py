@@ -9,7 +9,7 @@ from mmpretrain.registry import MODELS
 from timm.models import adapt_input_conv
 from torch.nn.functional import conv2d, conv3d
 
-from vt.checkpoints.channels import adapt_channels
+from vt.checkpoints.formats.recognise import adapt_channels
 from vt.checkpoints.loading import weights_only
 from vt.errors import UserError
 

@@ -11,9 +11,9 @@ from safetensors.torch import save_file
 from torch import nn
 
 from vt.apis import get_model
-from vt.checkpoints.loading import weights_only
+from vt.checkpoints.loading import WeightsMatchHook, weights_only
 from vt.checkpoints.reading import load_checkpoint
-from vt.checkpoints.weights import WeightsMatchHook, load_weights
+from vt.checkpoints.weights import load_weights
 from vt.errors import UserError
 
 SGD = dict(type='SGD', lr=0.1)

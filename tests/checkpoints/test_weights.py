@@ -8,9 +8,9 @@ from mmengine.runner import Runner
 from torch import nn
 from torch.nn.functional import interpolate
 
-from vt.checkpoints.loading import weights_only
+from vt.checkpoints.loading import WeightsMatchHook, weights_only
 from vt.checkpoints.reading import Checkpoint
-from vt.checkpoints.weights import WeightsMatchHook, load_weights
+from vt.checkpoints.weights import load_weights
 from vt.errors import UserError
 from vt.models.positions.absolute import AbsolutePosition, SinusoidalPosition
 

@@ -5,13 +5,14 @@ from copy import deepcopy
 import pytest
 import torch
 from mmengine.config import ConfigDict
-from mmengine.registry import MODELS, DefaultScope
+from mmengine.registry import DefaultScope
 from mmseg.models import EncoderDecoder
 from mmseg.structures import SegDataSample
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import vt
 from vt.apis.folders import check_parts
+from vt.apis.saved_types import TYPES
 from vt.errors import UserError
 
 BACKBONE = dict(type='ResNet', depth=18, base_channels=4, stem_channels=4, num_stages=2, out_indices=(0, 1))
@@ -117,7 +118,7 @@ def test_windows_that_leave_gaps_are_refused(wrong):
 
 def test_it_is_saved():
     segmentor = dict(type='vt.LargeImageSegmentor', test_cfg=dict(mode='slide', crop_size=(32, 32), stride=(24, 24)))
-    check_parts(dict(segmentor, **CONFIG), 'model', 'mmseg', MODELS)
+    check_parts(dict(segmentor, **CONFIG), 'model', 'mmseg', TYPES)
 
 
 def test_only_a_row_of_windows_bounds_the_width():

@@ -1,11 +1,11 @@
 """Models saved in folders: weights as safetensors, the config as JSON. Reading a folder runs no code.
 
-``config.json`` contains the model and the test pipeline, as registered parts with plain arguments, and the class names.
-A folder is untrusted: a type must be one of :data:`vt.apis.saved_types.TYPES`, a string one of those that its argument
-takes, and arguments must fit the signature of the type.
+``config.json`` contains the model and the test pipeline, as registered parts with plain arguments; the header of the
+weights contains class names, colours and versions.
+A folder is untrusted: a type must be one of :data:`vt.apis.saved_types.TYPES` or ``STEPS``, a string one of those that
+its argument takes. Only then types are looked up, and :func:`vt.apis.get_model` compares arguments with signatures.
 """
 
-import inspect
 import json
 from os import PathLike
 from pathlib import Path
@@ -15,29 +15,24 @@ import mmengine
 import torch
 from mmengine.config import Config
 from mmengine.model import BaseModel
-from mmengine.registry import MODELS, TRANSFORMS, Registry
 
 import vt
-from vt._libraries import import_library
 from vt.checkpoints.publishing import as_safetensors
 from vt.checkpoints.weights import unwrap
-from vt.engine.checks.config import accepted_arguments, check_values
 from vt.engine.preparation import preparation_of
 from vt.engine.prepare import DISTRIBUTION
-from vt.errors import MissingFileError, UserError
+from vt.errors import UserError
 from vt.files import file_in, interpreting, read_json, write_atomically
 from vt.inference.inputs import input_shape, pipeline_steps
-from vt.registry import import_every_part
-from vt.untrusted_text import check_dataset_meta, printable
+from vt.untrusted_text import printable
 
-from .saved_types import LEFT_OUT, NAMES, SCOPES, STRINGS, TYPES, WORD
+from .saved_types import LEFT_OUT, NAMES, SCOPES, STEPS, STRINGS, TYPES, WORD
 
 CONFIG, WEIGHTS = 'config.json', 'model.safetensors'
-FORMAT = 3
+FORMAT = 4
 KEYS = ('library', 'format', 'scope', 'model', 'pipeline')
-OPTIONAL = ('versions', 'shape', 'classes', 'palette')
-TAUGHT = ('vt.DistilledClassifier', 'vt.TokenLabelClassifier')  # saved as an ImageClassifier, with equal predictions
-BESIDE = ('type', '_scope_', 'requires_grad')  # keys that builders remove before they call a type
+# Classifiers that are saved as an ImageClassifier, with equal predictions, and the parts that it has.
+TAUGHT, PARTS = ('vt.DistilledClassifier', 'vt.TokenLabelClassifier'), ('backbone', 'neck', 'head', 'data_preprocessor')
 TUPLE = 'tuple'  # JSON has no tuples, and the libraries distinguish them from lists
 LARGEST = 2**17  # number that a saved model may contain
 ADVICE = 'give a folder that was written by vt.apis.save_model'
@@ -63,12 +58,10 @@ def save_model(model: BaseModel, folder: str | PathLike, cfg: Config | None = No
     if cfg is None:
         raise UserError(f'{type(model).__name__} has no attribute cfg: give cfg, or build it with vt.apis.get_model')
     meta = getattr(model, 'dataset_meta', {})
-    meta = {key: [*meta[key]] for key in ('classes', 'palette') if meta.get(key)}
-    versions = dict(vt=vt.__version__, torch=torch.__version__, mmengine=mmengine.__version__)
-    description = dict(library=DISTRIBUTION, format=FORMAT, versions=versions, **describe(cfg), **meta)
-    text = json.dumps(_as_json(description), indent=2, allow_nan=False)
-    classes = dict(classes=json.dumps(meta['classes'])) if 'classes' in meta else {}
-    write_atomically(Path(folder, WEIGHTS), as_safetensors(model.state_dict(), classes | versions))
+    header = {key: json.dumps([*meta[key]]) for key in ('classes', 'palette') if meta.get(key)}
+    header |= dict(vt=vt.__version__, torch=torch.__version__, mmengine=mmengine.__version__)
+    text = json.dumps(_as_json(dict(library=DISTRIBUTION, format=FORMAT, **describe(cfg))), indent=2, allow_nan=False)
+    write_atomically(Path(folder, WEIGHTS), as_safetensors(model.state_dict(), header))
     write_atomically(Path(folder, CONFIG), f'{text}\n')
 
 
@@ -86,25 +79,24 @@ def describe(cfg: Config) -> dict[str, Any]:
     model = cfg.model.to_dict()
     if 'data_preprocessor' in cfg:
         model.setdefault('data_preprocessor', cfg.data_preprocessor.to_dict())  # as mmengine's runner does
-    steps = _without_training([*preparation_of(cfg).steps], scope)
-    described = dict(scope=scope, model=_without_training(model, scope), pipeline=steps)
+    steps = _without_training([*preparation_of(cfg).steps])
+    described = dict(scope=scope, model=_without_training(model), pipeline=steps)
     if not any('Load' in str(step['type']) for step in steps):
         described['shape'] = [*input_shape(cfg)]
-    check_parts(described['model'], 'model', scope, MODELS)
-    check_parts(steps, 'pipeline', scope, TRANSFORMS)
+    check_parts(described['model'], 'model', scope, TYPES)
+    check_parts(steps, 'pipeline', scope, STEPS)
     return described
 
 
-def _without_training(value: Any, scope: str) -> Any:
+def _without_training(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
-        return type(value)(_without_training(item, scope) for item in value)
+        return type(value)(map(_without_training, value))
     if not isinstance(value, dict):
         return value
-    kept = {key: _without_training(item, scope) for key, item in value.items() if key not in LEFT_OUT}
+    kept = {key: _without_training(item) for key, item in value.items() if key not in LEFT_OUT}
     if value.get('type') not in TAUGHT:
         return kept
-    arguments, _ = accepted_arguments(find_part('ImageClassifier', scope))
-    return dict({key: item for key, item in kept.items() if key in arguments}, type='ImageClassifier')
+    return dict({key: item for key, item in kept.items() if key in PARTS}, type='ImageClassifier')
 
 
 def _as_json(value: Any) -> Any:
@@ -123,19 +115,18 @@ def _from_json(value: Any) -> Any:
 
 
 def read_folder(folder: str | PathLike) -> Config:
-    """Return the config of a saved model, with ``dataset_meta``. It is checked before use, and runs no code.
+    """Return the config of a saved model, with the path of its weights as ``saved_in``, after checks; no code runs.
 
     Raises:
         UserError: a file is missing, damaged, of another kind, or contains other types or values than those of
             :mod:`vt.apis.saved_types`.
     """
-    path = require(folder, CONFIG)
-    require(folder, WEIGHTS)
+    path, weights = file_in(folder, CONFIG), file_in(folder, WEIGHTS)
     content = read_json(path, ADVICE, keys=KEYS)
     with interpreting(path, ADVICE):
         content = {key: _from_json(value) for key, value in content.items()}
         scope, shape = content['scope'], content.get('shape')
-        if unknown := [key for key in content if key not in (*KEYS, *OPTIONAL)]:
+        if unknown := [key for key in content if key not in (*KEYS, 'shape')]:
             raise UserError(f'{printable(unknown[0], 80)} is not in the config of a saved model: {ADVICE}')
         if content['library'] != DISTRIBUTION or content['format'] != FORMAT:
             raise UserError(f'it is not a model of {DISTRIBUTION} in format {FORMAT}: {ADVICE}')
@@ -145,49 +136,40 @@ def read_folder(folder: str | PathLike) -> Config:
             raise UserError('model has no type')
         if shape is not None and not (len(shape) in (3, 4) and all(type(side) is int and side > 0 for side in shape)):
             raise UserError(f'shape={printable(repr(shape), 80)} is not the shape of an input')
-        meta = {key: content[key] for key in ('classes', 'palette') if key in content}
-        check_dataset_meta(meta)
-        check_parts(content['model'], 'model', scope, MODELS)
-        check_parts(content['pipeline'], 'pipeline', scope, TRANSFORMS)
+        check_parts(content['model'], 'model', scope, TYPES)
+        check_parts(content['pipeline'], 'pipeline', scope, STEPS)
         dataset = dict(type='BaseDataset' if scope == 'mmpretrain' else 'BaseSegDataset')  # without samples
         dataset['pipeline'] = content['pipeline']
         cfg = Config(dict(default_scope=scope, model=content['model'], test_dataloader=dict(dataset=dataset)))
-        cfg.update(dict(dataset_meta=meta, saved_in=str(folder), **dict(input_shape=shape) if shape else {}))
+        cfg.update(dict(saved_in=str(weights), **dict(input_shape=shape) if shape else {}))
         pipeline_steps(cfg)
     return cfg
 
 
-def check_parts(value: Any, where: str, scope: str, registry: Registry, argument: str = '') -> None:
-    """Raise a UserError with the key of a value that a folder may not contain, before anything is built.
+def check_parts(value: Any, where: str, scope: str, types: dict[str, str], argument: str = '') -> None:
+    """Raise a UserError with the key of a value that a folder may not contain, before any name is looked up.
 
     Args:
         value: the value of an argument, or a dict or list of them.
         where: its path in the config.
         scope: library of types without a prefix.
-        registry: root registry of the types.
+        types: names of types by scope.
         argument: name of the argument.
     """
     if isinstance(value, dict):
         scope = value.get('_scope_', scope)  # mmengine enters it where a config inherits one of another package
         if scope not in SCOPES:
             raise UserError(f'{where}._scope_={printable(repr(scope), 80)} is none of {", ".join(SCOPES)}')
-        kind = find_part(value['type'], scope, registry) if 'type' in value else None
-        if 'type' in value and kind is None:
+        if 'type' in value and not is_listed(value['type'], scope, types):
             reason = f'{where}.type={printable(repr(value["type"]), 80)} is none of the types of saved models'
             raise UserError(f'{reason}; others are shared as a checkpoint (tools/publish.py) and a config')
-        if kind:
-            arguments, takes_any = accepted_arguments(kind)
-            if unknown := [key for key in value if not (takes_any or key in arguments or key in BESIDE)]:
-                raise UserError(f'{where}: a saved {kind.__name__} has no argument {printable(repr(unknown[0]), 80)}')
         for key in [key for key in value if key not in ('type', '_scope_')]:
             if not (isinstance(key, str) and WORD.fullmatch(key)) or key in LEFT_OUT:
                 raise UserError(f'{where} has the key {printable(repr(key), 80)}, which is not allowed: leave it out')
-            check_parts(value[key], f'{where}.{key}', scope, registry, key)
-        if kind:
-            check_values(kind, value, where)
+            check_parts(value[key], f'{where}.{key}', scope, types, key)
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
-            check_parts(item, f'{where}.{index}', scope, registry, argument)
+            check_parts(item, f'{where}.{index}', scope, types, argument)
     elif isinstance(value, str):
         takes_any = argument in NAMES and WORD.fullmatch(value)
         if not (takes_any or value in STRINGS.get(argument, '').split()):
@@ -196,26 +178,10 @@ def check_parts(value: Any, where: str, scope: str, registry: Registry, argument
         raise UserError(f'{where}={printable(repr(value), 80)} is not a string, or a number up to {LARGEST:,}')
 
 
-def find_part(name: Any, scope: str, registry: Registry = MODELS) -> type | None:
-    """Return the class of a name of the list, or None. Names are never used for imports."""
+def is_listed(name: Any, scope: str, types: dict[str, str] = TYPES) -> bool:
+    """Return whether a name is one of the types that a folder may contain."""
     if not isinstance(name, str):
-        return None
+        return False
     prefix, _, rest = name.rpartition('.')
-    for place in (scope, 'mmengine') if prefix in ('', scope) else (prefix,):
-        if rest in TYPES.get(place, '').split():
-            if place in SCOPES:
-                import_library(place)
-            if place == 'vt':
-                import_every_part(scope)
-            found = (registry.children.get(place) or registry).module_dict.get(rest)
-            if inspect.isclass(found):
-                return found
-    return None
-
-
-def require(folder: str | PathLike, name: str) -> Path:
-    """Return the path of a file in a folder; a UserError if it does not exist or is a link out of the folder."""
-    path = file_in(folder, name)
-    if not path.is_file():
-        raise MissingFileError(f'{folder} holds no {name}: {ADVICE}')
-    return path
+    places = (scope, 'mmengine') if prefix in ('', scope) else (prefix,)
+    return any(rest in types.get(place, '').split() for place in places)

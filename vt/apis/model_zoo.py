@@ -1,7 +1,6 @@
 """Models by name: the name of a model is the name of its config."""
 
 import functools
-from contextlib import nullcontext
 from copy import deepcopy
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -13,27 +12,27 @@ import torch
 from mmengine.config import Config
 from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.model import BaseModel
+from mmengine.registry import DATASETS
 from torch import nn
 
-from vt._libraries import import_library, importing
+from vt._libraries import importing
 from vt.checkpoints.loading import weights_only
-from vt.checkpoints.reading import Checkpoint, read
+from vt.checkpoints.reading import read
 from vt.checkpoints.weights import load_own_parts, load_weights
-from vt.engine.checks.classes import compare_with_checkpoint, heads
-from vt.engine.checks.config import check_config
+from vt.engine.checks.classes import classes_of
+from vt.engine.checks.config import check_part
+from vt.engine.errors import naming_part
 from vt.engine.launch import build_model, draw_weights, require_device
 from vt.engine.mixed_precision import keep_scores_exact
-from vt.engine.prepare import ROOT, apply_options, read_config
+from vt.engine.prepare import ROOT, read_config
 from vt.engine.speed_settings import SpeedSettings, to_channels_last
 from vt.errors import UserError
-from vt.files import interpreting
-from vt.inference.test_set import build_test_set, in_scope
+from vt.inference.test_set import in_scope
 from vt.models.token_side import prepare_for_onednn
 from vt.ops.token_products import use_fastest_library
-from vt.untrusted_text import check_class_names
 
-from .folders import ADVICE, WEIGHTS, read_folder, require
-from .published import LIBRARIES, PUBLISHED, find_published, named_weights, prepare_as_published
+from .folders import read_folder
+from .published import LIBRARIES, PUBLISHED, find_weights, named_weights, prepare_as_published
 
 INDEX = ROOT / 'model-index.yml'
 Source = str | PathLike | Config
@@ -120,34 +119,31 @@ def get_model(
     device = require_device(device)
     cfg = resolve_config(name_or_config)
     cfg.merge_from_dict(dict(model=overrides))
-    parts = dict(model=cfg.model.to_dict(), speed=dict(cfg.get('speed') or {}))
-    if overrides or 'saved_in' not in cfg:  # others were checked without mmengine's look-ups, which import modules
-        check_config(Config(dict(parts, default_scope=cfg.get('default_scope', 'mmpretrain'))))
-    checkpoint = resolve_weights(name_or_config, pretrained)
-    begins = named_weights(overrides)
+    scope = cfg.get('default_scope', 'mmpretrain')
+    check_part(cfg.model.to_dict(), 'model', scope)
+    check_part(dict(cfg.get('speed') or {}), 'speed', scope)
+    checkpoint, begins = find_weights(cfg, pretrained), named_weights(overrides)
     if begins and checkpoint:
         raise UserError(f'both init_cfg ({begins[0]}) and pretrained ({checkpoint}) give all weights: give one of them')
     with weights_only():  # before the model is built, which takes longer
         loaded = None if checkpoint is None else read(checkpoint)
     prepared = prepare_as_published(cfg, checkpoint)
-    of_folder = interpreting(cfg.saved_in, ADVICE) if 'saved_in' in cfg else nullcontext()
-    with in_scope(cfg), weights_only(), of_folder:
+    has_new_head = loaded is not None and 'num_classes' in overrides.get('head', {})
+    with in_scope(cfg), weights_only(), naming_part('building the model', cfg.to_dict()):
         model = build_model(cfg)
-    hook = (cfg.get('default_hooks') or {}).get('weights_match') or {}
-    chosen = {key: hook[key] for key in ('weights', 'grid', 'may_differ') if key in hook}
-    if loaded and 'num_classes' in overrides.get('head', {}):
-        draw_weights(model)  # of the head, if the file's has other classes
-        load_weights(model, loaded, whole=False, **chosen)
-    elif loaded:
-        whole = dict(weights=chosen.get('weights'), grid=chosen.get('grid'))
-        load_weights(model, loaded, adapts=prepared is not None, **whole)
-    elif begins:
-        with weights_only():
+        if begins or has_new_head:
             draw_weights(model)
-            load_own_parts(model)
-    model.cfg, model.dataset_meta = cfg, _dataset_meta(model, cfg, loaded)
+        tests = None if 'saved_in' in cfg else cfg.get('test_dataloader')
+        meta = dict(DATASETS.build(dict(tests.dataset, lazy_init=True)).metainfo) if tests else {}
+    if begins:
+        load_own_parts(model)
+    if loaded:
+        hook = (cfg.get('default_hooks') or {}).get('weights_match') or {}
+        chosen = {key: hook[key] for key in ('weights', 'grid', 'may_differ') if key in hook}
+        load_weights(model, loaded, whole=not has_new_head, adapts=prepared is not None, **chosen)
     if prepared and prepared.classes:  # Kinetics' data set has no names without its list
-        model.dataset_meta.setdefault('classes', prepared.classes)
+        meta.setdefault('classes', prepared.classes)
+    model.cfg, model.dataset_meta = cfg, classes_of(model, meta, loaded, has_new_head)
     return model.to(device).eval()
 
 
@@ -178,54 +174,15 @@ def resolve_config(name_or_config: Source, options: dict[str, Any] | None = None
 
     ``options`` are as in :func:`vt.engine.prepare.read_config`.
     """
-    if not isinstance(name_or_config, Config) and not is_folder(name_or_config):
-        name = str(name_or_config)
+    name = str(name_or_config)
+    if isinstance(name_or_config, Config):
+        cfg = deepcopy(name_or_config)
+    elif Path(name_or_config).is_dir() and name.lower() not in map(str.lower, _configs()):  # ./NAME is a folder
+        cfg = read_folder(name_or_config)
+    else:
         return read_config(name if name.endswith('.py') else str(find_config(name)), options)
-    cfg = deepcopy(name_or_config) if isinstance(name_or_config, Config) else read_folder(name_or_config)
-    import_library(cfg.get('default_scope', 'mmpretrain'))
-    apply_options(cfg, options or {})
+    cfg.merge_from_dict(options or {})
     return cfg
-
-
-def is_folder(name_or_config: Source) -> bool:
-    """Return whether it is a folder. Of names that are also a model's, ``./NAME`` means the folder."""
-    if isinstance(name_or_config, Config) or not Path(name_or_config).is_dir():
-        return False
-    return str(name_or_config).lower() not in map(str.lower, _configs())
-
-
-def resolve_weights(name_or_config: Source, pretrained: str | PathLike | bool | None) -> str | None:
-    """Return the path or address of ``pretrained``, None for no weights; a UserError if there are no such weights."""
-    if pretrained == '':
-        raise UserError('the name of the checkpoint is empty: give its path, or None for uninitialised weights')
-    if pretrained in (None, True) and is_folder(name_or_config):
-        return str(require(name_or_config, WEIGHTS))
-    if pretrained in LIBRARIES:
-        return find_published(name_or_config, str(pretrained))
-    if pretrained is not True:
-        is_saved = bool(pretrained) and Path(pretrained).is_dir()
-        return str(require(pretrained, WEIGHTS) if is_saved else pretrained) if pretrained else None
-    name = Path(name_or_config).stem if isinstance(name_or_config, (str, PathLike)) else 'a config'
-    raise UserError(f'there are no published weights of {name}: train it, and give the path of its checkpoint')
-
-
-def _dataset_meta(model: BaseModel, cfg: Config, loaded: Checkpoint | None) -> dict[str, Any]:
-    """Return class names and colours, of the test set, whose files are not needed, or of the checkpoint."""
-    has_test_set = cfg.get('test_dataloader') and 'saved_in' not in cfg
-    meta = dict(build_test_set(cfg, lazy_init=True).metainfo) if has_test_set else {}
-    number = next((own for _, own in heads(model)), None)
-    if number not in (None, len(meta.get('classes') or ())):
-        meta = {}  # the head has other classes than the data set
-    own, name = (loaded.dataset_meta, loaded.name) if loaded else ({}, '')
-    if meta.get('classes') and own.get('classes'):
-        difference = compare_with_checkpoint(meta['classes'], own['classes'], name, 'test_dataloader.dataset')
-        if difference:
-            raise UserError(f'{difference}: correct the classes of the config, or give another checkpoint')
-    for source, brought in ((cfg.get('saved_in'), cfg.get('dataset_meta') or {}), (name, own)):
-        if brought.get('classes'):
-            check_class_names(brought['classes'], f'dataset_meta.classes of {source}', number)
-        meta |= brought
-    return {key: meta[key] for key in ('classes', 'palette') if meta.get(key)}
 
 
 @functools.cache  # MMPretrain refuses to register a name twice

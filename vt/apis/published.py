@@ -14,6 +14,9 @@ from vt.checkpoints.public import fetching, torchvision_weights
 from vt.engine.preparation import Preparation, preparation_of
 from vt.engine.prepare import leaves
 from vt.errors import UserError
+from vt.files import file_in
+
+from .folders import WEIGHTS
 
 # Names of configs, of timm's models and of torchvision's weights.
 PUBLISHED: dict[str, tuple[str | None, str | None]] = {
@@ -38,6 +41,24 @@ PUBLISHED: dict[str, tuple[str | None, str | None]] = {
 }
 LIBRARIES = ('timm', 'torchvision')
 NEAR = 0.5  # of 255: means that differ by rounding are equal
+
+
+def find_weights(cfg: Config, pretrained: str | PathLike | bool | None) -> str | None:
+    """Return the path or address of ``pretrained`` of :func:`vt.apis.get_model`, None for no weights.
+
+    Raises:
+        UserError: there are no such weights.
+    """
+    if pretrained == '':
+        raise UserError('the name of the checkpoint is empty: give its path, or None for uninitialised weights')
+    if pretrained in (None, True) and 'saved_in' in cfg:
+        return cfg.saved_in
+    if pretrained is True:
+        name = Path(cfg.filename or 'a config').stem
+        raise UserError(f'there are no published weights of {name}: train it, and give the path of its checkpoint')
+    if pretrained and pretrained not in LIBRARIES:
+        return str(file_in(pretrained, WEIGHTS) if Path(pretrained).is_dir() else pretrained)
+    return find_published(cfg, str(pretrained)) if pretrained else None
 
 
 def find_published(config: str | PathLike | Config, library: str) -> str:
@@ -100,7 +121,7 @@ def prepare_as_published(cfg: Config, address: str | None) -> Preparation | None
         cfg: of a classifier; mean and deviation of its preprocessor and the middle of its test pipeline are replaced.
             Where its backbone gives ``image_size``, images have this size, and the margin is in proportion. Of another
             number of channels than three it keeps its own mean and deviation, or takes those of the channels that
-            :func:`vt.checkpoints.channels.adapt_channels` takes.
+            :func:`vt.checkpoints.formats.recognise.adapt_channels` takes.
         address: of the weights; of others than published ones nothing is done.
 
     Returns:

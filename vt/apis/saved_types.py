@@ -8,7 +8,7 @@ LEFT_OUT = (
     *('init_cfg', 'layer_inits', 'pretrained', 'train_cfg', 'batch_augments', 'sampler'),
     *('algorithm_keys', 'backend_args', 'file_client_args', 'meta_keys'),
 )
-# Names of types by scope, of models and transforms. No wrapper of another library is among them: timm and transformers
+# Names of the types of models by scope. No wrapper of another library is among them: timm and transformers
 # fetch, and open the files that their arguments name.
 TYPES = dict(
     vt="""
@@ -24,7 +24,6 @@ TYPES = dict(
         TokenBackbone TokenBatchNorm TokenEncoder TokenLabelHead TokenLearner TokenPooling TokenTransformer
         TokenizerEmbed VTBackbone VTFPN VTModule VTResNet VTResNetAnywhere VTResNetCIFAR ValueTransformer
         VideoClassifier WindowAttention Windows
-        LoadBands LoadClips PackClips SameForAllFrames ThreeCrops
     """,
     mmpretrain="""
         AlexNet BEiTViT CSPDarkNet CSPResNeXt CSPResNet Conformer ConvMixer ConvNeXt DaViT DeiT3 DenseNet
@@ -38,7 +37,6 @@ TYPES = dict(
         MultiLabelClsHead MultiLabelLinearClsHead StackedLinearClsHead VigClsHead VisionTransformerClsHead
         AsymmetricLoss CrossEntropyLoss FocalLoss LabelSmoothLoss SeesawLoss
         ClsDataPreprocessor GRN ImageClassifier LN2d ShiftWindowMSA
-        CenterCrop EfficientNetCenterCrop LoadImageFromFile PackInputs Resize ResizeEdge
     """,
     mmseg="""
         BEiT BiSeNetV1 BiSeNetV2 CGNet DDRNet DeconvModule ERFNet FastSCNN HRNet ICNet InterpConv MAE MSCAN
@@ -51,7 +49,6 @@ TYPES = dict(
         STDCHead SegformerHead SegmenterMaskTransformerHead UPerHead
         BoundaryLoss CrossEntropyLoss DiceLoss FocalLoss LovaszLoss OhemCrossEntropy TverskyLoss
         CascadeEncoderDecoder EncoderDecoder SegDataPreProcessor
-        PackSegInputs Resize ResizeToMultiple
     """,
     mmengine="""
         BN BN1d BN2d BN3d GN IN IN1d IN2d IN3d LN SyncBN
@@ -60,8 +57,13 @@ TYPES = dict(
         deconv3d reflect replicate zero bilinear nearest DropPath Dropout
         BaseTransformerLayer ContextBlock FFN GeneralizedAttention MultiheadAttention NonLocal2d
         TransformerLayerSequence BaseDataPreprocessor ImgDataPreprocessor
-        CenterCrop LoadImageFromFile Resize
     """,
+)
+STEPS = dict(  # of pipelines
+    vt='LoadBands LoadClips PackClips SameForAllFrames ThreeCrops',
+    mmpretrain='CenterCrop EfficientNetCenterCrop LoadImageFromFile PackInputs Resize ResizeEdge',
+    mmseg='PackSegInputs Resize ResizeToMultiple',
+    mmengine='CenterCrop LoadImageFromFile Resize',
 )
 WORD = re.compile(r'(?!_)[\w+.-]{1,64}')  # a name: no path, address, expression, or key of mmengine
 RESIZINGS = 'nearest bilinear bicubic area lanczos'

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from vt.checkpoints.formats.recognise import to_own_names
 from vt.checkpoints.publishing import write_published
-from vt.checkpoints.rules import COMPUTED
+from vt.checkpoints.weights import COMPUTED
 from vt.engine.preparation import preparation_of
 from vt.errors import UserError
 from vt.inference.inputs import input_shape

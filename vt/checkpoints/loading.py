@@ -1,4 +1,4 @@
-"""Make all libraries read checkpoints weights-only within a block, so that no code of a checkpoint runs."""
+"""Let libraries load checkpoints by this package: weights-only within a block, and completely in a run."""
 
 import os
 import sys
@@ -6,14 +6,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from mmengine.hooks import Hook
 from mmengine.model import PretrainedInit as PlainPretrainedInit
 from mmengine.registry import WEIGHT_INITIALIZERS
+from mmengine.runner import Runner
 from mmengine.runner.checkpoint import CheckpointLoader
 from torch import nn
 
+from vt.errors import UserError
+from vt.registry import HOOKS
+
 from .grids import Size
-from .reading import FLAG, is_trusted, load_checkpoint
-from .weights import load_init_cfg
+from .reading import FLAG, Checkpoint, is_trusted, load_checkpoint
+from .weights import load_init_cfg, load_weights, unwrap
 
 FORCE, FORCE_NOT = 'TORCH_FORCE_WEIGHTS_ONLY_LOAD', 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'
 
@@ -74,3 +79,45 @@ def _load(filename: str, map_location: Any = None, logger: Any = 'current') -> d
 def _install(initializer: type, load: Any) -> None:
     WEIGHT_INITIALIZERS.register_module('Pretrained', force=True, module=initializer)
     CheckpointLoader.load_checkpoint = load
+
+
+@HOOKS.register_module()
+class WeightsMatchHook(Hook):
+    """Load a checkpoint into the model of a run by :func:`.weights.load_weights`; the log says what was loaded.
+
+    To resume or test, all tensors must fit. With ``load_from`` a training begins from the file.
+
+    Args:
+        whole: require all tensors with ``load_from``, too.
+        weights, grid, may_differ: options of :func:`.weights.load_weights` for ``load_from``.
+
+    Raises:
+        UserError: the checkpoint does not fit, or has no state to resume from.
+    """
+
+    priority = 'VERY_HIGH'
+
+    def __init__(
+        self,
+        whole: bool = False,
+        weights: str | None = None,
+        grid: Size | None = None,
+        may_differ: str | Sequence[str] = (),
+    ) -> None:
+        self.whole = whole
+        self.options: dict[str, Any] = dict(weights=weights, grid=grid, may_differ=may_differ)
+
+    def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
+        held = Checkpoint(str(runner.cfg.get('load_from') or 'the checkpoint'), checkpoint)
+        if runner.cfg.get('resume'):
+            if not {'meta', 'message_hub', 'optimizer'} <= checkpoint.keys():
+                advice = 'start from its weights with load_from instead of --resume'
+                raise UserError(f'{held.name} has no state of a training run: {advice}')
+            # mmengine loads it again with averages and optimizer state, so nothing may be resized
+            load_weights(runner.model, held, resizes=False)
+            return
+        if not hasattr(unwrap(runner.model), 'backbone') and not self.options['may_differ']:
+            self.options['may_differ'] = ''  # the heads are unknown
+        load_weights(runner.model, held, self.whole, is_told=True, **self.options)
+        checkpoint['state_dict'] = unwrap(runner.model).state_dict()  # mmengine and other hooks load it again
+        checkpoint.pop('ema_state_dict', None)  # averages start from the loaded weights

@@ -158,8 +158,8 @@ def _read_safetensors(path: Path, map_location: Any) -> dict:
     meta: dict[str, Any] = {}
     if 'vt' in metadata and 'config' in metadata:
         meta['cfg'] = metadata['config']
-    if 'vt' in metadata and 'classes' in metadata:
-        meta['dataset_meta'] = dict(classes=json.loads(metadata['classes']))
+    if 'vt' in metadata:
+        meta['dataset_meta'] = {key: json.loads(metadata[key]) for key in ('classes', 'palette') if key in metadata}
     return dict(state_dict=state, meta=meta)
 
 

@@ -1,34 +1,31 @@
 """Load weights into a model completely, or refuse them with the name of a tensor; mmengine only warns.
 
 A file is read, the names of its format are converted to the model's, positions of another grid are resized and
-convolutions of the image are adapted to other channels. Then all tensors are loaded; :class:`Rules` says which may be
-missing or ignored. All loading uses this module: ``init_cfg=dict(type='Pretrained', ...)``, ``load_from``,
-``--resume``, tests, predictions, exports and teachers.
+convolutions of the image are adapted to other channels. Then all tensors are loaded, and the names that are missing or
+left out are compared with what may be. All loading uses this module: ``init_cfg=dict(type='Pretrained', ...)``,
+``load_from``, ``--resume``, tests, predictions, exports and teachers.
 """
 
+import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
-from mmengine.hooks import Hook
+import torch
 from mmengine.logging import print_log
 from mmengine.model import BaseModule, BaseTTAModel, is_model_wrapper
-from mmengine.runner import Runner
-from torch import nn
+from torch import Tensor, nn
 
 from vt.errors import UserError
-from vt.registry import HOOKS
 from vt.untrusted_text import printable
 
-from .channels import adapt_stem
-from .formats.recognise import OWN, State, to_own_names
+from .formats.recognise import OWN, State, adapt_stem, resize_positions, to_own_names
 from .grids import FileGrids, Size, size_text
 from .reading import Checkpoint, read
-from .rules import POSITIONS, Rules, split_computed
 
-Change = tuple[Size, Size]  # size in a file and in the model
 LOADED: WeakSet[nn.Module] = WeakSet()  # parts that have loaded their ``init_cfg`` by this module
 # Advice for a file that does not fit.
 WHOLE = 'give the config that it was trained with'
@@ -36,6 +33,16 @@ PART = (
     'give a file of the same model, or set may_differ or prefix beside checkpoint in init_cfg, or may_differ in '
     'default_hooks.weights_match of the config'
 )
+# Computed buffers, which only some versions of a library store.
+COMPUTED = re.compile(
+    r'(num_batches_tracked|relative_position_index|relative_coords_table|attn_mask|relative_id|point_coord)$'
+)
+POSITIONS = re.compile(r'(^|\.)(absolute_pos|pos_(embed|encoding|block)|position_embedding|rel(ative)?_pos)')
+# Tokens and normalisations before the first block, which as positions are no classifier and must not be ignored.
+AT_INPUT = re.compile(r'(^|\.)(reg(ister)?_tokens?|storage_tokens|norm_pre|ln_pre)(\.|$)')
+STAGE = re.compile(r'stages\.(\d+)\.(downsample\.)?')
+TOLERANCE = 1e-5  # of fixed positions, whose formulas round differently
+STATISTICS = ('running_mean', 'running_var')
 
 
 def load_weights(
@@ -90,28 +97,31 @@ def load_weights(
     model, name = unwrap(model), checkpoint.name
     prefix = f'{prefix.removesuffix(".")}.' if prefix else prefix
     may_differ = (may_differ,) if isinstance(may_differ, str) else tuple(may_differ)
-    own, rules, exempt = model.state_dict(), Rules(model, whole, may_differ), tuple(filter(None, may_differ))
+    own, exempt = model.state_dict(), tuple(filter(None, may_differ))
+    heads = [f'{child}.' for child, _ in model.named_children() if 'head' in child and hasattr(model, 'backbone')]
+    may_vary = () if whole else (*may_differ, *heads)
     own_size: Any = next((part.image_size for part in model.modules() if hasattr(part, 'image_size')), None)
     grids = FileGrids(grid, checkpoint.image_size(), own_size, is_same_model=whole)
     held = checkpoint.state(weights)
     complaint, remedy = (f"{name} is not {owner}'s", WHOLE) if whole else (f'{name} does not fit', PART)
     with _refusing(model, complaint, remedy):
         source, state, outside = to_own_names(model, held, prefix)
-        resized = _resize_positions(model, state, grids, exempt) if resizes else {}
+        resized = resize_positions(model, state, grids, exempt) if resizes else {}
         adapted = adapt_stem(model, state, exempt) if adapts or not whole else ''
         differing = {key for key in own.keys() & state.keys() if own[key].shape != state[key].shape}
-        free = {key for key in differing if key.startswith(rules.free)}
+        free = {key for key in differing if key.startswith(may_vary)}
         kept = {key for key in differing - free if not (resizes or whole) and POSITIONS.search(key)}
         for key in free | kept:
             del state[key]
         for key in sorted(differing - free - kept):
             resized[key] = tuple(state[key].shape), tuple(own[key].shape)  # the part resizes it itself, or refuses it
         missing, unexpected = _enter(model, state)
-        unexpected, computed = split_computed(model, state, unexpected)
+        computed = [key for key in unexpected if _is_computed(model, key, state[key])]
+        unexpected = [key for key in unexpected if key not in computed]
         counters = {key for key in own if key.endswith('num_batches_tracked')}  # missing ones start at 0
         loaded = own.keys() - missing - (counters - state.keys())
         left = [*free, *unexpected, *(outside if whole else ())]
-        rules.require(loaded, {*missing} - kept, left)
+        _require(model, whole, may_vary, loaded, {*missing} - kept, left)
     left = [f'{prefix or ""}{key}' for key in (*free, *unexpected, *computed)] + outside
     notes = [*filter(None, [adapted]), f'format: {source}', *_which(checkpoint, weights)]
     if is_told or not whole or resized or len(notes) > 1 or source != OWN.name:
@@ -127,29 +137,84 @@ def load_weights(
     return loaded
 
 
+def _is_computed(model: nn.Module, name: str, given: Tensor) -> bool:
+    """Return whether an unknown tensor of a file is one that the model computes itself, with the same values."""
+    own = dict(model.named_buffers()).get(name)
+    if COMPUTED.search(name):
+        return True
+    if own is None or own.numel() != given.numel():
+        return own is not None  # coordinates of other windows need not be equal
+    return torch.allclose(own.flatten().double().cpu(), given.flatten().double().cpu(), rtol=0, atol=TOLERANCE)
+
+
+def _require(
+    model: nn.Module, whole: bool, free: tuple[str, ...], loaded: set[str], missing: set[str], left: list[str]
+) -> None:
+    """Compare the tensors of a file with what it may lack, and may have in addition.
+
+    A file of the same model may lack BN's counters of batches, as old files do. A file for the beginning of a training
+    may lack computed buffers; and as a whole normalisations of outputs, parts that a module lists in ``new_by_design``,
+    and in a model with a backbone each other part. It may have classifiers, later stages, and parts that the model
+    lacks as a whole.
+
+    Args:
+        model: a backbone or another part, or a whole model.
+        whole: the file is of the same model.
+        free: prefixes of names that may differ.
+        loaded: names of the loaded tensors of the model.
+        missing: names in the model that the file does not have.
+        left: names in the file that were not used.
+
+    Raises:
+        UserError: a tensor is missing or left out that must not be, or nothing was loaded.
+    """
+    children, number = dict(model.named_children()), len(model.state_dict())
+    base = 'backbone.' if 'backbone' in children else ''
+    others = tuple(f'{child}.' for child in children if base and child != 'backbone')
+    backbone = model.get_submodule('backbone') if base else model
+    by_design = [
+        f'{name}.{part}.'.removeprefix('.')
+        for name, module in model.named_modules()
+        for part in getattr(module, 'new_by_design', ())
+    ]
+    norms = [
+        f'{base}{name}.'
+        for name, child in backbone.named_children()
+        if re.search(r'norm|^ln\d', name) and all(parameter.dim() == 1 for parameter in child.parameters())
+    ]
+    optional = [] if whole else [*by_design, *norms, *others]
+    absent = (part for part in optional if not any(key.startswith(part) for key in loaded))
+    allowed = (*free, *absent)
+    buffers = [name for name, _ in model.named_buffers() if not name.endswith(STATISTICS)]
+    computed = [name for name in buffers if name.endswith('num_batches_tracked')] if whole else buffers
+    excess = left if whole else [key for key in left if not _is_foreign(key, backbone, base, others)]
+    for difference, names in (('lacks', missing - {*computed}), ('also has', excess)):
+        if names := sorted(key for key in names if not key.startswith(allowed)):
+            more = f' and {len(names) - 1} more' if len(names) > 1 else ''
+            raise UserError(f'of {number} tensors it {difference} {printable(names[0], 120)}{more}')
+    if not loaded:
+        raise UserError(f'it has none of the {number} tensors')
+
+
+def _is_foreign(key: str, backbone: nn.Module, base: str, others: tuple[str, ...]) -> bool:
+    """Return whether a tensor is of a part that the model does not have, such as a classifier or a later stage."""
+    if not key.startswith(base):
+        return not key.startswith(others)
+    key, own = key.removeprefix(base), backbone.state_dict()
+    if stage := STAGE.match(key):
+        last = max((int(found[1]) for name in own if (found := STAGE.match(name))), default=math.inf)
+        if int(stage[1]) >= last + (not stage[2]):
+            return True  # a later stage, or the downsampling before it
+    parts = {name.split('.')[0] for name in own} | dict(backbone.named_children()).keys()
+    return key.split('.')[0] not in parts and not (POSITIONS.search(key) or AT_INPUT.search(key))
+
+
 def _count(names: Iterable[str]) -> str:
     """Return the number of tensors and their prefixes."""
     names = sorted(names)
     parts = [name.split('.') for name in names]
     prefixes = dict.fromkeys('.'.join([*part[: 1 + (part[0] == 'backbone')], '*']) for part in parts)
     return f'{len(names)} ({printable(", ".join(prefixes), 200)})' if names else 'none'
-
-
-def _resize_positions(model: nn.Module, state: State, grids: FileGrids, exempt: tuple[str, ...]) -> dict[str, Change]:
-    """Resize positions in a state dict to the model's grids, in place; return old and new grid by name."""
-    resized = {}
-    for part_name, part in model.named_modules():
-        for own_name, own in part.state_dict().items() if hasattr(part, 'resized') else ():
-            key = f'{part_name}.{own_name}'.removeprefix('.')
-            if key not in state or key.startswith(exempt) or state[key].shape[-1:] != own.shape[-1:]:
-                continue
-            try:
-                state[key], size, to = part.resized(state[key], own_name, grids)
-            except UserError as error:
-                raise UserError(f'{key}: {error}') from None
-            if size != to:
-                resized[key] = (size, to)
-    return resized
 
 
 @contextmanager
@@ -215,45 +280,3 @@ def unwrap(model: nn.Module) -> nn.Module:
     while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
         model = model.get_submodule('module')
     return model
-
-
-@HOOKS.register_module()
-class WeightsMatchHook(Hook):
-    """Load a checkpoint into the model of a run by :func:`load_weights`; the log says what was loaded.
-
-    To resume or test, all tensors must fit. With ``load_from`` a training begins from the file.
-
-    Args:
-        whole: require all tensors with ``load_from``, too.
-        weights, grid, may_differ: options of :func:`load_weights` for ``load_from``.
-
-    Raises:
-        UserError: the checkpoint does not fit, or has no state to resume from.
-    """
-
-    priority = 'VERY_HIGH'
-
-    def __init__(
-        self,
-        whole: bool = False,
-        weights: str | None = None,
-        grid: Size | None = None,
-        may_differ: str | Sequence[str] = (),
-    ) -> None:
-        self.whole = whole
-        self.options: dict[str, Any] = dict(weights=weights, grid=grid, may_differ=may_differ)
-
-    def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        held = Checkpoint(str(runner.cfg.get('load_from') or 'the checkpoint'), checkpoint)
-        if runner.cfg.get('resume'):
-            if not {'meta', 'message_hub', 'optimizer'} <= checkpoint.keys():
-                advice = 'start from its weights with load_from instead of --resume'
-                raise UserError(f'{held.name} has no state of a training run: {advice}')
-            # mmengine loads it again with averages and optimizer state, so nothing may be resized
-            load_weights(runner.model, held, resizes=False)
-            return
-        if not hasattr(unwrap(runner.model), 'backbone') and not self.options['may_differ']:
-            self.options['may_differ'] = ''  # the heads are unknown
-        load_weights(runner.model, held, self.whole, is_told=True, **self.options)
-        checkpoint['state_dict'] = unwrap(runner.model).state_dict()  # mmengine and other hooks load it again
-        checkpoint.pop('ema_state_dict', None)  # averages start from the loaded weights

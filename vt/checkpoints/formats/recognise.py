@@ -1,4 +1,4 @@
-"""Recognise the format of a file of weights by its names, and rename its tensors for a model."""
+"""Recognise the format of a file of weights by its names, and convert its tensors to the names and sizes of a model."""
 
 import re
 from collections import OrderedDict
@@ -10,9 +10,12 @@ from torch import Tensor, nn
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
+from ..grids import FileGrids, Size
 from . import convolutional, multiscale, plain, pyramids, windows
 from .table import Format, State
 
+Change = tuple[Size, Size]  # size in a file and in the model
+PUBLIC = 3  # input channels of public weights
 OWN = Format("the model's own names", '', ())
 FORMATS = (
     *(plain.FORMATS + windows.FORMATS + pyramids.FORMATS),
@@ -76,6 +79,23 @@ def to_own_names(model: nn.Module, state: State, prefix: str | None = None) -> t
     versions = getattr(state, '_metadata', {}) if table is OWN else {}
     renamed._metadata = OrderedDict((_place(key.removeprefix(wrapper), others), versions[key]) for key in versions)
     return table.name, renamed, [name for name in state if name not in names]
+
+
+def resize_positions(model: nn.Module, state: State, grids: FileGrids, exempt: tuple[str, ...]) -> dict[str, Change]:
+    """Resize positions in a state dict to the model's grids, in place; return old and new grid by name."""
+    resized = {}
+    for part_name, part in model.named_modules():
+        for own_name, own in part.state_dict().items() if hasattr(part, 'resized') else ():
+            key = f'{part_name}.{own_name}'.removeprefix('.')
+            if key not in state or key.startswith(exempt) or state[key].shape[-1:] != own.shape[-1:]:
+                continue
+            try:
+                state[key], size, to = part.resized(state[key], own_name, grids)
+            except UserError as error:
+                raise UserError(f'{key}: {error}') from None
+            if size != to:
+                resized[key] = (size, to)
+    return resized
 
 
 def _prefixes(state: State) -> list[str]:
@@ -167,3 +187,53 @@ def _neighbours_in_order(tensor: Tensor) -> Tensor:
     """Reorder the channels of 2x2 neighbours to the order of patch merging."""
     neighbours = tensor.unflatten(-1, (4, -1))[..., [0, 2, 1, 3], :]
     return neighbours.transpose(-2, -1).flatten(-2)
+
+
+def adapt_channels(weight: Tensor, number: int) -> Tensor:
+    """Adapt the weight of a convolution to another number of input channels, as timm's ``adapt_input_conv`` does.
+
+    A single channel gets the sum of the old ones. Several get those of the old channels 0, 1, 2, 0, 1, ..., multiplied
+    by old / new number of channels. An image whose channels are equal gives the same output if all old channels are
+    used equally often.
+
+    Args:
+        weight: weight ``(out, old, ...)``.
+        number: number of new input channels.
+
+    Returns:
+        Weight ``(out, number, ...)`` of the same dtype.
+    """
+    old = weight.shape[1]
+    exact = weight.to(torch.promote_types(weight.dtype, torch.float32))
+    taken = exact.mean(dim=1, keepdim=True) if number == 1 else exact[:, torch.arange(number) % old]
+    return (taken * (old / number)).to(weight.dtype)
+
+
+def adapt_stem(model: nn.Module, state: dict[str, Tensor], exempt: tuple[str, ...]) -> str:
+    """Adapt, in place, the convolutions whose input is the image to the number of channels of the model.
+
+    They are recognised by shape: file and model differ only in the number of input channels, and the file has three.
+
+    Args:
+        model: a backbone, or a model with one.
+        state: tensors of the file under the model's names.
+        exempt: prefixes of names that are not changed.
+
+    Returns:
+        A note for the log; empty if nothing was adapted.
+    """
+    adapted, new = [], 0
+    for name, part in model.named_modules():
+        key = f'{name}.weight'.removeprefix('.')
+        if not isinstance(part, (nn.Conv2d, nn.Conv3d)) or part.groups != 1 or key not in state:
+            continue
+        own, theirs = part.weight.shape, state[key].shape
+        if key.startswith(exempt) or own[:1] + own[2:] != theirs[:1] + theirs[2:]:
+            continue
+        if theirs[1] == PUBLIC != own[1]:
+            new = own[1]
+            state[key] = adapt_channels(state[key], new)
+            adapted.append(key)
+    how = 'summed' if new == 1 else 'repeated and scaled'
+    more = f' and {len(adapted) - 1} more' if len(adapted) > 1 else ''
+    return f'channels: {printable(adapted[0], 120)}{more} from {PUBLIC} to {new}, {how}' if adapted else ''

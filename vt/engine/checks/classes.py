@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 from mmengine.evaluator import BaseMetric
@@ -119,6 +120,33 @@ def compare_with_checkpoint(classes: Sequence[str], trained: Sequence[str], name
     if len(classes) != len(trained):
         return f'{name} was trained with {len(trained)} classes ({list_names(trained)}), {where} has {len(classes)}'
     return f'{name} was trained with {trained[label]!r} as label {label}, {where} has {classes[label]!r}'
+
+
+def classes_of(model: nn.Module, meta: dict, loaded: Checkpoint | None, has_new_head: bool = False) -> dict[str, Any]:
+    """Return ``classes`` and ``palette`` of a model: those of its checkpoint, or of its data set.
+
+    Args:
+        model: the model.
+        meta: metadata of its data set, which is not used if the model has another number of classes.
+        loaded: its checkpoint.
+        has_new_head: the head is not of the checkpoint, which may have names of another number of classes.
+
+    Raises:
+        UserError: the checkpoint has another number of names than the model has classes, or other names than the data.
+    """
+    own, name = (loaded.dataset_meta, loaded.name) if loaded else ({}, '')
+    names, number = own.get('classes') or (), next((number for _, number in heads(model)), None)
+    if number not in (None, len(meta.get('classes') or ())):
+        meta = {}
+    if names and number not in (None, len(names)):
+        if not has_new_head:
+            words = f'{len(names)} names of classes, the model has {number} classes'
+            raise UserError(f'dataset_meta.classes of {name} holds {words}')
+        own, names = {}, ()
+    if difference := compare_with_checkpoint(meta.get('classes') or (), names, name, 'test_dataloader.dataset'):
+        raise UserError(f'{difference}: correct the classes of the config, or give another checkpoint')
+    meta = meta | own
+    return {key: meta[key] for key in ('classes', 'palette') if meta.get(key)}
 
 
 def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> int | None:
