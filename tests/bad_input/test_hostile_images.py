@@ -72,9 +72,8 @@ def test_predict_skips_and_names_each_and_writes_the_others(kind, models, folder
     assert int((folder / 'peak').read_text()) < 2_500_000, 'KB'
 
 
-@pytest.mark.parametrize('kind', MODELS)
-def test_inferencers_name_the_file_that_is_bad(kind, models, folder, hostile):
-    inferencer = inferencer_of(*models[kind])
+def test_inferencers_name_the_file_that_is_bad(models, folder, hostile):
+    inferencer = inferencer_of(*models['in memory'])
     with limited_memory(MEMORY):
         for path in hostile:
             with pytest.raises(UserError, match=path.name) as raised:

