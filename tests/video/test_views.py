@@ -7,7 +7,6 @@ from mmpretrain.models import ImageClassifier, VideoDataPreprocessor
 from mmpretrain.structures import DataSample
 from video.tiny_video_network import TinyVideoNetwork
 
-from vt.errors import UserError
 from vt.video.views import ClipPreprocessor, VideoClassifier
 
 NORM = dict(mean=[10.0, 20.0, 30.0], std=[2.0, 3.0, 4.0], to_rgb=True)
@@ -50,12 +49,6 @@ def test_mixing_is_that_of_images_alike_in_all_frames(augment):
     assert (scores.max(1).values < 1).any()
     assert clip.shape == (6, 3, 5, 16, 12)
     assert torch.equal(clip, image.expand_as(clip))
-
-
-def test_clips_of_two_sizes_are_refused():
-    data = dict(inputs=[torch.zeros(3, 4, 6, size) for size in (5, 6)])
-    with pytest.raises(UserError, match='clips of a batch differ in size'):
-        ClipPreprocessor()(data)
 
 
 def test_probabilities_are_averaged_over_views():

@@ -134,16 +134,16 @@ def load_checkpoint(name: str | Path, map_location: Any = None) -> dict:
             file is damaged or asks for more than weights need.
     """
     if str(name).startswith('timm://'):
-        loaded = dict(state_dict=read_timm(str(name).removeprefix('timm://')))
-        return _require_finite(loaded, name)
+        return dict(state_dict=read_timm(str(name).removeprefix('timm://')))
     path = locate(str(name))
     if not os.path.isfile(path):  # Path.is_file raises an error for a name that is too long
         raise MissingFileError(f'there is no checkpoint {printable(path)}: train the model first, or correct the path')
     with interpreting(path):
         loaded = _read_safetensors(path, map_location) if path.suffix == SUFFIX else _read(path, map_location)
         _keep_data(loaded)
+        _require_finite(loaded, path)
         check_dataset_meta(Checkpoint('', loaded).dataset_meta, 'dataset_meta.', f' of {path}')
-        return _require_finite(loaded, path)
+    return loaded
 
 
 def _read_safetensors(path: Path, map_location: Any) -> dict:
@@ -239,8 +239,8 @@ def _keep_data(loaded: dict) -> None:
                 holder.pop(key)
 
 
-def _require_finite(loaded: dict, name: str | Path) -> dict:
-    """Return a checkpoint; raise ``UserError`` if weights are complex, NaN or infinite. Masks may be infinite."""
+def _require_finite(loaded: dict, name: str | Path) -> None:
+    """Raise ``UserError`` if weights are complex, NaN or infinite; masks may be infinite."""
     for state in [loaded[key] for key in STATES if isinstance(loaded.get(key), dict)] or [loaded]:
         for key, tensor in state.items():
             if not isinstance(tensor, Tensor) or tensor.is_meta:
@@ -250,7 +250,6 @@ def _require_finite(loaded: dict, name: str | Path) -> dict:
                 kind = 'complex' if tensor.is_complex() else 'not finite'
                 advice = 'give an earlier checkpoint, or train again'
                 raise UserError(f'{name} has weights that cannot be used: {printable(key, 120)} is {kind}; {advice}')
-    return loaded
 
 
 def content_digits(content: bytes) -> str:

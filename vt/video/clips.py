@@ -138,9 +138,6 @@ class PackClips(PackInputs):
     """
 
     def transform(self, results: dict) -> dict:
-        """Pack a sample; raises a UserError if it has no frames."""
-        if 'frames' not in results:
-            raise UserError('vt.PackClips: there are no frames: start the pipeline with vt.LoadClips')
         frames = torch.from_numpy(np.stack(results['frames']))  # V T, H, W, C
         clips = frames.unflatten(0, (results.get('num_views', 1), -1)).permute(0, 4, 1, 2, 3).contiguous()
         return super().transform(results | {self.input_key: clips if len(clips) > 1 else clips[0]})

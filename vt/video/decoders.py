@@ -8,7 +8,7 @@ import os
 import tempfile
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import IO, NamedTuple
+from typing import IO
 
 import cv2
 import numpy as np
@@ -21,13 +21,6 @@ ROWS = 'rows://'  # start of addresses of :mod:`vt.datasets.rows`
 FORWARD = 32  # largest distance in frames that is decoded sequentially instead of seeking a key frame
 EXACT = 5e-6  # tolerance of the time of a frame, in seconds
 TAIL = 4  # frames from the end at which the search for the last frame starts
-
-
-class Packet(NamedTuple):
-    """An encoded frame: its time in seconds, and whether it is a key frame."""
-
-    time: float
-    is_key: bool = True
 
 
 class Video:
@@ -64,12 +57,12 @@ class Video:
             start = file.read(8)
         is_avi, is_mp4 = start[:4] == b'RIFF', start[4:] in (b'ftyp', b'moov', b'mdat', b'wide', b'free', b'skip')
         packets = self._packets()
-        if is_avi and packets and not packets[0].is_key:
+        if is_avi and packets and not packets[0][1]:
             raise FileError('it starts without a key frame, and an AVI has no times: re-encode it')
         self._index(packets)
         if is_mp4 and self.times and abs(self._last_time(stored) - self.times[-1]) > EXACT:  # an edit list hides frames
             self._restart()
-            self._index([*map(Packet, iter(self._advance, None))])
+            self._index([(time, True) for time in iter(self._advance, None)])
         elif (is_mp4 or is_avi) and len(packets) < 0.95 * stored:  # other formats only estimate the number
             raise FileError(f'it has only {len(packets)} of its {stored:.0f} frames: it is damaged or cut off')
         if not self.times:
@@ -134,15 +127,15 @@ class Video:
         number = bisect_left(self.times, time - EXACT)
         return number if number < self.num_frames and self.times[number] < time + EXACT else None
 
-    def _index(self, packets: Sequence[Packet]) -> None:
-        """Set ``times`` from all packets of a file.
+    def _index(self, packets: Sequence[tuple[float, bool]]) -> None:
+        """Set ``times`` from all packets of a file, see :meth:`_packets`.
 
         Frames before the first key frame, in a file that was cut without re-encoding, depend on missing frames and are
         left out, as in players. If two packets have the same time, times are not used, and frames are assumed to be
         evenly spaced.
         """
-        first = next((packet.time for packet in packets if packet.is_key), float('-inf'))
-        self.times = sorted(packet.time for packet in packets if packet.time >= first)
+        first = next((time for time, is_key in packets if is_key), float('-inf'))
+        self.times = sorted(time for time, _ in packets if time >= first)
         if not self.has_times or len({*self.times}) < self.num_frames:
             rate = self.capture.get(cv2.CAP_PROP_FPS) or 25
             self.has_times, self.times = False, [index / rate for index in range(self.num_frames)]
@@ -154,12 +147,13 @@ class Video:
         """Decode the next frame and return its time; None at the end."""
         return self.capture.get(cv2.CAP_PROP_POS_MSEC) / 1000 - self.shift if self.capture.grab() else None
 
-    def _packets(self) -> list[Packet]:
+    def _packets(self) -> list[tuple[float, bool]]:
+        """Return the time in seconds of each encoded frame, and whether it is a key frame."""
         raw = cv2.VideoCapture(self.path, cv2.CAP_FFMPEG, [cv2.CAP_PROP_N_THREADS, 1, cv2.CAP_PROP_FORMAT, -1])
         packets = []
         while raw.grab():
             is_key = raw.get(cv2.CAP_PROP_LRF_HAS_KEY_FRAME) == 1
-            packets.append(Packet(raw.get(cv2.CAP_PROP_POS_MSEC) / 1000, is_key))
+            packets.append((raw.get(cv2.CAP_PROP_POS_MSEC) / 1000, is_key))
         return packets
 
     def _last_time(self, stored: float) -> float:

@@ -11,7 +11,6 @@ from mmpretrain.models import ClsDataPreprocessor, ImageClassifier
 from mmpretrain.structures import DataSample
 from torch import Tensor
 
-from vt.errors import UserError
 from vt.registry import MODELS
 
 
@@ -40,13 +39,8 @@ class ClipPreprocessor(ClsDataPreprocessor):
             self.batch_augments = partial(_mix_clips, self.batch_augments)
 
     def forward(self, data: dict, training: bool = False) -> dict:
-        """Preprocess a batch for the model; raises a UserError if clips differ in size."""
-        clips = data['inputs']
-        if not isinstance(clips, Tensor):
-            sizes = sorted({tuple(clip.shape) for clip in clips})
-            if len(sizes) > 1:
-                raise UserError(f'clips of a batch differ in size, {sizes[0]} and {sizes[1]}: crop them to one size')
-            clips = torch.stack(list(clips))  # N, [V,] C, T, H, W
+        """Preprocess a batch of clips of one size for the model."""
+        clips = data['inputs'] if isinstance(data['inputs'], Tensor) else torch.stack([*data['inputs']])
         prepared = super().forward(dict(data, inputs=clips.flatten(0, -5)), training)
         return prepared | dict(inputs=prepared['inputs'].unflatten(0, clips.shape[:-4]))
 
