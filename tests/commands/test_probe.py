@@ -10,10 +10,9 @@ from mmengine.dataset import pseudo_collate
 from tool_runner import ROOT
 
 from vt import apis
-from vt.commands.probe import probe, score_linear, score_neighbours
+from vt.commands.probe import HEAD, blocks_of, extract_features, probe, score_linear, score_neighbours
 from vt.errors import UserError
-from vt.inference.features import HEAD, blocks_of, build_plain_training_set, extract_features
-from vt.inference.test_set import build_test_set
+from vt.inference.test_set import build_plain_training_set, build_test_set
 
 DEIT = f"""
 _base_ = '{ROOT}/configs/deit/deit-small_digits.py'

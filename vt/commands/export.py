@@ -26,9 +26,8 @@ from vt.engine.run_record import describe_device
 from vt.engine.speed_settings import use_threads
 from vt.errors import UserError
 from vt.files import write_atomically
-from vt.inference.features import build_plain_training_set
 from vt.inference.inputs import Images, Videos
-from vt.inference.test_set import build_test_set, in_scope, spread_evenly
+from vt.inference.test_set import build_plain_training_set, build_test_set, in_scope, spread_evenly
 
 from .exported_script import describe_inputs, write_script
 from .outputs import check_output, write_json, write_measured

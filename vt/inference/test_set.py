@@ -1,8 +1,9 @@
-"""The test set of a config: building, choosing samples, class names."""
+"""The test set of a config, and the training set as one: building, choosing samples, class names."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,12 @@ from torch.nn.functional import interpolate, pad
 from torch.utils.data import Dataset
 
 from vt.engine.checks.classes import labels_in
+from vt.engine.preparation import preparation_of
+from vt.engine.prepare import leaves
 from vt.errors import UserError
 
 IGNORED_LABEL = 255  # of unlabelled pixels
+REPEATING = ('RepeatDataset', 'ClassBalancedDataset')
 
 
 def in_scope(cfg: Config) -> AbstractContextManager:
@@ -33,6 +37,19 @@ def build_test_set(cfg: Config, **options) -> Dataset:
         raise UserError('a saved model has no test set: give images, or the config of its training')
     with in_scope(cfg):
         return DATASETS.build(dict(cfg.test_dataloader.dataset, **options))
+
+
+def build_plain_training_set(cfg: Config) -> Dataset:
+    """Build the training set of a config without repetition and augmentation, with the test pipeline."""
+    dataset, steps = deepcopy((cfg.get('train_dataloader') or {}).get('dataset')), preparation_of(cfg).steps
+    if not (dataset and steps):
+        raise UserError('training images need train_dataloader and test_dataloader, and the config lacks one of them')
+    while str(dataset.get('type')).split('.')[-1] in REPEATING:
+        dataset = dataset['dataset']
+    for leaf in leaves(dataset):
+        leaf['pipeline'] = [*steps]
+    with in_scope(cfg):
+        return DATASETS.build(dataset)
 
 
 def spread_evenly(dataset: Dataset, number: int) -> list[int]:
