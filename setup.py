@@ -67,7 +67,7 @@ setup(
         'openvino': ['openvino>=2025.3'],  # tools/export.py's OpenVINO, beside 'export'
         'explorer': read_requirements('explorer'),  # tools/explore.py's page
         'docs': read_requirements('docs'),  # the site of mkdocs.yml
-        'heat-maps': ['grad-cam>=1.5,<2'],  # tools/analysis/show_heat_maps.py, also in the explorer and reports
+        'heat-maps': ['grad-cam>=1.5,<2'],  # tools/analysis/show_heat_maps.py, also in reports
         'transformers': ['transformers>=5,<6'],  # vt.HuggingFaceBackbone
         'timm': ['timm>=1,<2'],  # its weights by name; any timm model by config, through MMPretrain
     },

@@ -35,7 +35,7 @@ def test_every_part_is_known_from_every_scope(scope):
         f'for name in {names}: assert MODELS.get("vt." + name), name\n'
         'for name in ["Digits", "MovingDigits", "VideoDataset", "DigitScenes"]:\n'
         '    assert DATASETS.get("vt." + name), name\n'
-        'assert HOOKS.get("vt.NumClassesHook") and HOOKS.get("vt.OverlayHook")\n'
+        'assert HOOKS.get("vt.NumClassesHook") and HOOKS.get("vt.FigureHook")\n'
         'assert OPTIM_WRAPPERS.get("vt.BFloat16AmpOptimWrapper")\n'
         'assert MODELS.get("vt.NoSuchPart") is None'
     )

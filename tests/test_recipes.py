@@ -98,7 +98,7 @@ def follow_rates(cfg):
     total = EPOCH * cfg.train_cfg.max_epochs
     ways = [(start, start + EPOCH, EPOCH) for start in range(0, total, EPOCH)]
     runner = type('Runner', (), dict(max_iters=total, train_dataloader=range(EPOCH), train_loop=None))
-    return rates_after(schedulers, optimizer.param_groups[-1], *ways), list(find_misfits(schedulers, runner))
+    return rates_after(schedulers, optimizer.param_groups, *ways), list(find_misfits(schedulers, runner))
 
 
 # Parts of the names of parameters of more than one dimension that don't decay, beside none.

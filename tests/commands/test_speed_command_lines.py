@@ -10,7 +10,7 @@ from forked_tools import run_forked
 from tool_runner import ROOT, SMALL_CLASSIFIER
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
-OFF = ['speed.channels_last=False', 'speed.keep_memory=False', 'speed.threads=1', 'speed.token_products=onednn']
+OFF = ['speed.channels_last=False', 'speed.keep_memory=False', 'speed.token_products=onednn']
 
 
 def speed_line(result):
@@ -31,6 +31,7 @@ def config(tmp_path_factory):
 def test_settings_turned_off_and_on_again(config, tmp_path, monkeypatch):
     """A run goes on with other settings, and with averaged weights and optimizer states of another layout."""
     monkeypatch.delenv('GLIBC_TUNABLES', raising=False)
+    monkeypatch.setenv('OMP_NUM_THREADS', '1')
     arguments = [config, '--work-dir', 'run', '--no-validate']
     options = [*SMALL_CLASSIFIER, *OFF, 'train_cfg.max_epochs=1', 'optim_wrapper.optimizer.fused=True']
     line = speed_line(run_forked('train.py', *arguments, cwd=tmp_path, options=options))

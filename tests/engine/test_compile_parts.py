@@ -89,7 +89,7 @@ class Probe(Hook):
 def test_a_test_compiles_what_it_tests(folds, graphs, tmp_path):
     probe = Probe()
     dataset = [dict(inputs=torch.zeros(3, 32, 32), data_samples=DataSample())]
-    options = dict(keep_memory=False, threads=torch.get_num_threads(), fold_norms=folds)
+    options = dict(keep_memory=False, fold_norms=folds)
     runner = VTRunner(
         model=build(),
         work_dir=str(tmp_path),

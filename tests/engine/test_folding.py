@@ -127,7 +127,7 @@ def test_a_copy_is_tested_and_the_runner_has_its_model_back(fold, tmp_path):
         test_cfg=dict(),
         test_evaluator=[],
         custom_hooks=[averages, probe],
-        cfg=dict(speed=dict(fold_norms=fold, keep_memory=False, threads=torch.get_num_threads())),
+        cfg=dict(speed=dict(fold_norms=fold, keep_memory=False)),
     )
     weight = model.head.fc.weight.clone()
     for _ in range(2):

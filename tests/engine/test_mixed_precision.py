@@ -16,11 +16,8 @@ from vt.engine.mixed_precision import (
     BFloat16AmpOptimWrapper,
     choose_dtype,
     enter_amp,
-    evaluation_dtype,
-    training_dtype,
 )
 from vt.engine.prepare import complete
-from vt.errors import UserError
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 RUN = f"""
@@ -65,8 +62,7 @@ def test_the_precision_of_a_gpu_and_the_wrapper_for_it(named, has_bfloat16, expe
     own = dict(type='vt.BFloat16AmpOptimWrapper', dtype='bfloat16')
     theirs = dict(type='AmpOptimWrapper', dtype='float16', loss_scale='dynamic')
     assert cfg.optim_wrapper.to_dict() == (own if expected == 'bfloat16' else theirs)
-    # what mmengine's loops of validation and tests compute in where fp16=True
-    assert evaluation_dtype() == expected == training_dtype(cfg.optim_wrapper)
+    assert torch.get_autocast_dtype('cuda') == getattr(torch, expected)  # of validation and tests with fp16=True
     again = copy.deepcopy(cfg)
     enter_amp(again, amp=True)
     assert again.to_dict() == cfg.to_dict()
@@ -76,20 +72,24 @@ def test_the_precision_of_a_gpu_and_the_wrapper_for_it(named, has_bfloat16, expe
 def test_a_config_without_an_optimizer_tests_in_the_precision_of_the_gpu(amp, gpu):
     gpu(True)
     enter_amp(Config(dict()), amp)
-    assert evaluation_dtype() == ('bfloat16' if amp else 'float16')
+    assert torch.get_autocast_dtype('cuda') == (torch.bfloat16 if amp else torch.float16)
 
 
-def test_a_config_that_names_mmengines_wrapper(gpu):
-    """It keeps mmengine's way, but for the scaler of bfloat16 that it names."""
+@pytest.mark.parametrize('named', [None, 'bfloat16', 'float16'])
+def test_a_config_that_names_mmengines_wrapper_asks_for_it(named, gpu):
     gpu(True)
-    cfg = Config(dict(optim_wrapper=dict(type='AmpOptimWrapper', loss_scale=512.0)))
+    cfg = Config(dict(optim_wrapper=dict(type='AmpOptimWrapper', loss_scale=512.0, dtype=named)))
     enter_amp(cfg, amp=False)
-    assert cfg.optim_wrapper.to_dict() == dict(type='AmpOptimWrapper', loss_scale=512.0)
-    assert training_dtype(cfg.optim_wrapper) == evaluation_dtype() == 'float16'
-    cfg.optim_wrapper.dtype = 'bfloat16'
+    ours = dict(type='vt.BFloat16AmpOptimWrapper', dtype='bfloat16')
+    theirs = dict(type='AmpOptimWrapper', dtype='float16', loss_scale=512.0)
+    assert cfg.optim_wrapper.to_dict() == (theirs if named == 'float16' else ours)
+
+
+def test_a_config_that_names_bfloat16_has_it_on_any_gpu(gpu):
+    gpu(False)
+    cfg = Config(dict(optim_wrapper=dict(type='vt.BFloat16AmpOptimWrapper')))
     enter_amp(cfg, amp=False)
     assert cfg.optim_wrapper.to_dict() == dict(type='vt.BFloat16AmpOptimWrapper', dtype='bfloat16')
-    assert evaluation_dtype() == 'bfloat16'
 
 
 @ON_CPU
@@ -97,13 +97,6 @@ def test_a_cpu_computes_in_bfloat16():
     cfg = config(dtype='float16', loss_scale='dynamic')
     enter_amp(cfg, amp=True)
     assert cfg.optim_wrapper.to_dict() == dict(type='vt.BFloat16AmpOptimWrapper', dtype='bfloat16')
-
-
-def test_settings_of_mixed_precision_without_it_are_refused():
-    for key, value in dict(dtype='float16', loss_scale='dynamic').items():
-        with pytest.raises(UserError, match=f'optim_wrapper.{key} has no effect without mixed precision: add --amp'):
-            training_dtype(config(**{key: value}).optim_wrapper)
-    assert training_dtype(config().optim_wrapper) is None
 
 
 def test_the_key_is_checked_and_known_without_a_wrapper_for_it():
@@ -152,7 +145,7 @@ def test_a_test_names_its_precision(tmp_path):
 def test_the_key_without_amp_is_one_line(tmp_path):
     options = [*SMALL_CLASSIFIER, 'optim_wrapper.dtype=float16']
     result = run_forked('train.py', CONFIG, '--skip-data-check', cwd=tmp_path, options=options)
-    assert_one_line(result, 'optim_wrapper.dtype has no effect without mixed precision: add --amp, or remove it')
+    assert_one_line(result, "OptimWrapper.__init__() got an unexpected keyword argument 'dtype'")
 
 
 def test_the_forward_pass_is_in_bfloat16_weights_in_float32_and_nothing_is_scaled():

@@ -1,12 +1,12 @@
-"""Rates and decays by parameter, for any backbone and with an optimizer's defaults."""
+"""Rates that decay by layers, for any backbone."""
 
 import pytest
-import torch
 from mmengine.config import Config
 from mmpretrain.registry import MODELS
 
 from vt.engine.runner import VTRunner
 
+CONSTRUCTOR = 'LearningRateDecayOptimWrapperConstructor'
 TNT = dict(embed_dims_outer=24, embed_dims_inner=8, num_layers=3, num_heads_inner=2, num_heads_outer=2)
 CASES = dict(
     tnt=(
@@ -25,31 +25,24 @@ CASES = dict(
 )
 
 
-class Bare(torch.nn.Linear):
-    """A model of one layer."""
-
-    def __init__(self):
-        super().__init__(2, 2)
-
-
 @pytest.fixture
 def groups(tmp_path):
-    def build(model, optimizer, constructor='LearningRateDecayOptimWrapperConstructor', **options):
+    def build(model, optimizer, **options):
         runner = VTRunner(
             model, work_dir=str(tmp_path), experiment_name='groups', default_scope='mmpretrain', cfg=Config(dict())
         )
-        cfg = dict(type='OptimWrapper', optimizer=optimizer, constructor=constructor, paramwise_cfg=options)
+        cfg = dict(type='OptimWrapper', optimizer=optimizer, constructor=CONSTRUCTOR, paramwise_cfg=options)
         return runner.build_optim_wrapper(cfg).optimizer.param_groups
 
     return build
 
 
 @pytest.mark.parametrize('case', CASES)
-def test_rates_decay_by_layers_of_any_backbone_also_without_weight_decay(case, groups):
+def test_rates_decay_by_layers_of_any_backbone(case, groups):
     backbone, channels, expected, number = CASES[case]
     head = dict(type='LinearClsHead', in_channels=channels, num_classes=3)
     model = MODELS.build(dict(type='ImageClassifier', backbone=backbone, head=head))
-    found = groups(model, dict(type='SGD', lr=1.0), layer_decay_rate=0.5, norm_decay_mult=0.0)
+    found = groups(model, dict(type='SGD', lr=1.0, weight_decay=0.0), layer_decay_rate=0.5, norm_decay_mult=0.0)
     rates = {group['param_name']: group['lr'] for group in found}
     assert len(rates) == len([*model.parameters()])
     assert {group['weight_decay'] for group in found} == {0}
@@ -57,10 +50,3 @@ def test_rates_decay_by_layers_of_any_backbone_also_without_weight_decay(case, g
         own = {rate for name, rate in rates.items() if name.startswith(f'backbone.{part}')}
         assert own == {0.5 ** (number - 1 - depth)}, part
     assert rates['head.fc.weight'] == 1
-
-
-def test_an_optimizers_own_defaults_count(groups):
-    found = groups(
-        torch.nn.Linear(2, 2), dict(type='AdamW'), constructor='DefaultOptimWrapperConstructor', bias_decay_mult=0.5
-    )
-    assert {(group['lr'], group['weight_decay']) for group in found} == {(1e-3, 1e-2), (1e-3, 5e-3)}

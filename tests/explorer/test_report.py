@@ -3,7 +3,6 @@
 import base64
 import re
 import sys
-from importlib.util import find_spec
 
 import cv2
 import numpy as np
@@ -67,11 +66,7 @@ def test_a_report_of_two_models_stands_alone_and_has_the_recorders_numbers(folde
     assert html.count('No part of this model attends') == 1
     images = re.findall(r'src="data:image/jpeg;base64,(.*?)"', html)
     shapes = [cv2.imdecode(np.frombuffer(base64.b64decode(each), np.uint8), 1).shape for each in images]
-    heat = html.count('pixels contribute to')
-    assert heat == (2 if find_spec('pytorch_grad_cam') else 0)
-    assert (
-        len(shapes) == 2 + heat + 5
-    )  # the image twice; tokens, reads and relation of a module, and of one that reads not
+    assert len(shapes) == 2 + 5  # the image twice; tokens, reads and relation of a module, and of one that reads not
     model = apis.ClassificationInferencer(*classifier[:2])
     inputs = model.model.data_preprocessor(pseudo_collate([model.pipeline(str(image))]), False)['inputs']
     with torch.no_grad(), record_attention(model.model) as records:

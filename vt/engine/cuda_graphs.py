@@ -47,8 +47,7 @@ def capture(call: Callable[[], Any]) -> tuple[Replay, Any]:
 class GraphedFeatures:
     """``extract_feat`` of a model (backbone and neck), captured once for each input shape and then replayed.
 
-    Python code inside it, such as forward hooks, runs only during the capture. With gradients, or with arguments
-    besides the images, the model's own method is called.
+    Python code inside it, such as forward hooks, runs only during the capture.
 
     Args:
         extract: the model's method, from images ``(N, C, H, W)`` to tensors in tuples, lists and dicts.
@@ -60,19 +59,17 @@ class GraphedFeatures:
         self.capture = capture
         self.captured: dict[tuple, tuple[Tensor, Replay, Any]] = {}
 
-    def __call__(self, inputs: Tensor, *args, **kwargs) -> Any:
+    def __call__(self, inputs: Tensor) -> Any:
         """Return a copy of the features of images.
 
         Raises:
             UserError: there are more than ``MOST_SHAPES`` input shapes.
             TypeError: a feature is not a tensor.
         """
-        if args or kwargs or torch.is_grad_enabled():
-            return self.extract(inputs, *args, **kwargs)
-        key, device = describe_inputs(inputs), inputs.device.type
-        if key not in self.captured:
+        shape, device = tuple(inputs.shape), inputs.device.type
+        if shape not in self.captured:
             if len(self.captured) == MOST_SHAPES:
-                shapes = ', '.join('x'.join(map(str, shape)) for shape, *_ in [*self.captured, key])
+                shapes = ', '.join('x'.join(map(str, each)) for each in [*self.captured, shape])
                 raise UserError(
                     f'speed.cuda_graphs needs images of one size, but the test has {shapes}: resize to one size in '
                     'the pipeline of test_dataloader (keep_ratio=False), or remove speed.cuda_graphs'
@@ -80,18 +77,11 @@ class GraphedFeatures:
             images = inputs.clone()
             # Weights in autocast's cache would be freed before the next replay.
             with torch.autocast(device, enabled=torch.is_autocast_enabled(device), cache_enabled=False):
-                self.captured[key] = images, *self.capture(lambda: self.extract(images))
-        images, replay, features = self.captured[key]
+                self.captured[shape] = images, *self.capture(lambda: self.extract(images))
+        images, replay, features = self.captured[shape]
         images.copy_(inputs)
         replay()
         return apply_to(features, lambda part: True, Tensor.clone)
-
-
-def describe_inputs(inputs: Tensor) -> tuple[tuple[int, ...], tuple[int, ...], torch.dtype, torch.dtype | None]:
-    """Return the key of a graph: shape, strides and dtype of images, and the dtype of autocast (None if off)."""
-    device = inputs.device.type
-    precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
-    return tuple(inputs.shape), inputs.stride(), inputs.dtype, precision
 
 
 class CudaGraphsHook(Hook):

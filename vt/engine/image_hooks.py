@@ -25,7 +25,10 @@ from .preparation import preparation_of
 
 @HOOKS.register_module()
 class FigureHook(Hook):
-    """Write each test image of a classifier with its label, if there is one, and its prediction.
+    """Write each test image with its label, if there is one, and its prediction.
+
+    Figures of a segmentor are the image overlaid with its labels (left) and prediction (right). They show the input of
+    the model, so data sets in memory have figures, too; MMSegmentation's hook reads the image from its file again.
 
     A figure has the path of its image relative to the folder of the data set, so that images of the same name in
     different folders do not overwrite each other. Colours are correct for RGB and BGR inputs. A video is drawn as the
@@ -35,7 +38,7 @@ class FigureHook(Hook):
         enable: draw figures; ``tools/test.py --show-dir`` turns it on.
         out_dir: folder of the figures, which are PNG files.
         interval: number of batches from one drawn batch to the next.
-        **options: options of the visualizer's drawing method.
+        **options: options of the visualizer's drawing method; for a segmentor ``with_labels=False`` omits class names.
     """
 
     def __init__(self, enable: bool = False, out_dir: str | None = 'figures', interval: int = 1, **options) -> None:
@@ -68,25 +71,12 @@ class FigureHook(Hook):
 
     def draw(self, image: np.ndarray, sample: BaseDataElement, out_file: str) -> None:
         """Write one figure of an input of the model, RGB, ``(height, width, 3)``, uint8."""
-        Visualizer.get_current_instance().visualize_cls(image, sample, out_file=out_file, **self.options)
-
-
-@HOOKS.register_module()
-class OverlayHook(FigureHook):
-    """Write each test image of a segmentor overlaid with its labels (left, if there are any) and prediction (right).
-
-    The figure shows the input of the model, so data sets in memory have figures, too; MMSegmentation's hook reads the
-    image from its file again.
-
-    Args:
-        enable, out_dir, interval: see :class:`FigureHook`.
-        **options: ``with_labels=False`` omits the names of the classes.
-    """
-
-    def draw(self, image: np.ndarray, sample: BaseDataElement, out_file: str) -> None:
-        """Write one figure; the image is resized to the size of the prediction."""
-        image = cv2.resize(image, sample.pred_sem_seg.shape[::-1])
-        Visualizer.get_current_instance().add_datasample('prediction', image, sample, out_file=out_file, **self.options)
+        visualizer = Visualizer.get_current_instance()
+        if 'pred_sem_seg' in sample:
+            image = cv2.resize(image, sample.pred_sem_seg.shape[::-1])
+            visualizer.add_datasample('prediction', image, sample, out_file=out_file, **self.options)
+        else:
+            visualizer.visualize_cls(image, sample, out_file=out_file, **self.options)
 
 
 def as_strip(image: Tensor) -> Tensor:

@@ -10,37 +10,34 @@ from mmengine.optim import OptimWrapper
 from mmengine.runner.amp import autocast
 from torch import nn
 
-from vt.errors import UserError
 from vt.registry import OPTIM_WRAPPERS
 
 
 def choose_dtype(cfg: Config) -> str:
     """Return the dtype of ``--amp`` in training, validation and tests, ``'bfloat16'`` or ``'float16'``.
 
-    It is ``optim_wrapper.dtype`` of the config if set, else bfloat16 if the GPU supports it natively, else float16. On
-    a CPU it is always bfloat16.
+    It is that of ``optim_wrapper`` in the config if set, else bfloat16 if the GPU supports it natively, else float16.
+    On a CPU it is always bfloat16.
     """
-    if not torch.cuda.is_available():
+    wrapper = cfg.get('optim_wrapper') or {}
+    if not torch.cuda.is_available() or ('BFloat16' in str(wrapper.get('type')) and not wrapper.get('dtype')):
         return 'bfloat16'
-    named = (cfg.get('optim_wrapper') or {}).get('dtype')
-    if named is not None:
-        return str(named).removeprefix('torch.')
-    return 'bfloat16' if torch.cuda.is_bf16_supported(including_emulation=False) else 'float16'
+    usual = 'bfloat16' if torch.cuda.is_bf16_supported(including_emulation=False) else 'float16'
+    return str(wrapper.get('dtype') or usual).removeprefix('torch.')
 
 
 def enter_amp(cfg: Config, amp: bool) -> None:
     """Set mixed precision in a config, and the dtype of autocast on a GPU.
 
     ``optim_wrapper`` gets its type and dtype, and with float16 mmengine's dynamic loss scale; bfloat16 needs none.
-    Validation and tests with ``fp16=True`` use the same dtype. Without ``amp``, a config with mmengine's
-    ``AmpOptimWrapper`` and no ``dtype`` is not changed: it uses float16 on a GPU.
+    Validation and tests with ``fp16=True`` use the same dtype.
 
     Args:
         cfg: config, changed in place.
-        amp: whether ``--amp`` is set.
+        amp: whether ``--amp`` is set; mmengine's ``AmpOptimWrapper`` in the config means the same.
     """
     wrapper = cfg.get('optim_wrapper') or {}
-    if not (amp or (wrapper.get('dtype') is not None and 'Amp' in str(wrapper.get('type')))):
+    if not (amp or 'Amp' in str(wrapper.get('type'))):
         return
     dtype = choose_dtype(cfg)
     if wrapper and dtype == 'bfloat16':
@@ -52,27 +49,6 @@ def enter_amp(cfg: Config, amp: bool) -> None:
         cfg.val_cfg.fp16 = True  # weights are gathered in bfloat16 there too
     if torch.cuda.is_available():
         torch.set_autocast_dtype('cuda', getattr(torch, dtype))
-
-
-def training_dtype(wrapper: dict) -> str | None:
-    """Return the dtype of mixed precision in the config of an optimizer wrapper; None for float32.
-
-    Raises:
-        UserError: the config sets options of mixed precision, but its wrapper does not use it.
-    """
-    if 'Amp' in str(wrapper.get('type')):
-        usual = 'bfloat16' if 'vt.' in str(wrapper['type']) else evaluation_dtype()
-        return str(wrapper.get('dtype') or usual).removeprefix('torch.')
-    for key in ('dtype', 'loss_scale'):
-        if wrapper.get(key) is not None:
-            raise UserError(f'optim_wrapper.{key} has no effect without mixed precision: add --amp, or remove it')
-    return None
-
-
-def evaluation_dtype() -> str:
-    """Return the dtype of mmengine's validation and test loops with ``fp16=True``."""
-    device = 'cuda' if torch.cuda.is_available() else 'cpu'
-    return str(torch.get_autocast_dtype(device)).removeprefix('torch.')
 
 
 def predicting(cfg: Config, device: str) -> AbstractContextManager:

@@ -22,24 +22,23 @@ from torch.utils.data import DataLoader
 
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.plain import make_plain
-from vt.checkpoints.weights import load_own_parts
+from vt.checkpoints.weights import load_own_parts, unwrap
 from vt.engine.interruption.seeds import seeded_loader
 from vt.engine.interruption.work_directory import WRITTEN, WorkDirectory
 from vt.engine.processes.sharding import ShardSettings, checkpoint_of, gather, like, shard_run
 from vt.errors import UserError
 from vt.files import interpreting, replacing, write_atomically
+from vt.models.layer_depths import depths_in_model
 from vt.models.recomputation import keep_statistics_in_backward
 from vt.models.token_side import prepare_for_onednn
 from vt.ops.compiled import compile_pixels
 from vt.ops.token_products import choose_token_library
 from vt.registry import HOOKS, RUNNERS
 
-from .console import consoles_of
 from .cuda_graphs import CudaGraphsHook
 from .errors import naming_part
 from .folding import FoldNormsHook
-from .mixed_precision import evaluation_dtype, keep_scores_exact, training_dtype
-from .parameter_groups import complete_optimizer
+from .mixed_precision import keep_scores_exact
 from .schedules import count_accumulation
 from .speed_settings import SpeedSettings, compile_parts, to_channels_last
 
@@ -119,14 +118,16 @@ class VTRunner(Runner):
     def build_logger(self, *args, **kwargs) -> MMLogger:
         """Build a logger; each process writes its own file ``*_rank<N>.log``, and only the main process prints."""
         logger = super().build_logger(*args, distributed=True, **kwargs)
-        for console in consoles_of(logger):
-            console.addFilter(self._is_needed)
+        for handler in logger.handlers:
+            if type(handler) is logging.StreamHandler and handler.level > logging.DEBUG:  # not those of files
+                handler.addFilter(self._is_needed)
         return logger
 
     def _is_needed(self, record: logging.LogRecord) -> bool:
-        """Return whether to print a message: none about environment, config and hooks, and no name of the run."""
-        is_needed = self._is_built and not record.getMessage().endswith(self.experiment_name)
-        return is_needed or record.levelno > logging.INFO
+        """Return whether to print a message: none about environment, config, hooks, and mmengine's own deprecations."""
+        message = record.getMessage()
+        is_needed = (self._is_built and not message.endswith(self.experiment_name)) or record.levelno > logging.INFO
+        return is_needed and 'will be deprecated in future' not in message
 
     def build_model(self, model: nn.Module | dict) -> nn.Module:
         """Build the model and apply settings for speed before it is wrapped for DDP."""
@@ -141,9 +142,15 @@ class VTRunner(Runner):
         return model
 
     def build_optim_wrapper(self, optim_wrapper: Any) -> OptimWrapper | OptimWrapperDict:
-        """Build the optimizer wrapper, with defaults that the rules of ``paramwise_cfg`` need."""
-        given = isinstance(optim_wrapper, dict)
-        return super().build_optim_wrapper(complete_optimizer(optim_wrapper, self.model) if given else optim_wrapper)
+        """Build the optimizer wrapper; for rates that decay by layers, a model that does not count its layers does."""
+        given = optim_wrapper if isinstance(optim_wrapper, dict) else {}
+        if str(given.get('constructor')).endswith('LearningRateDecayOptimWrapperConstructor'):
+            model = unwrap(self.model)
+            try:
+                model.get_layer_depth('backbone.')
+            except (AttributeError, NotImplementedError):
+                model.get_layer_depth = depths_in_model(model.backbone)
+        return super().build_optim_wrapper(optim_wrapper)
 
     def wrap_model(self, model_wrapper_cfg: dict | None, model: nn.Module) -> nn.Module:
         """The model for several processes; with ``fsdp`` as it is, until :meth:`load_or_resume` or :meth:`test`."""
@@ -209,8 +216,7 @@ class VTRunner(Runner):
     def _train(self) -> nn.Module:
         if self.speed.cuda_graphs:
             raise UserError('speed.cuda_graphs is only for tests: remove it for training')
-        wrapper = self.optim_wrapper if isinstance(self.optim_wrapper, dict) else self.cfg.get('optim_wrapper') or {}
-        self._log_speed(training_dtype(wrapper))
+        self._log_speed((self.cfg.get('optim_wrapper') or {}).get('dtype'))
         always = self.cfg.get('env_cfg', {}).get('cudnn_benchmark')
         if self.speed.cudnn_benchmark and torch.cuda.is_available() and not always and not self.deterministic:
             self._register_once(CudnnBenchmarkHook())
@@ -222,7 +228,7 @@ class VTRunner(Runner):
             self.model = super().wrap_model(self.cfg.get('model_wrapper_cfg'), self.model)
         self._write_config(self.log_dir)
         half = bool(self.cfg.get('test_cfg', {}).get('fp16'))
-        self._log_speed(evaluation_dtype() if half else None)
+        self._log_speed(torch.get_autocast_dtype('cuda' if torch.cuda.is_available() else 'cpu') if half else None)
         is_sharded = isinstance(self.model, FSDPModule)
         if self.speed.fold_norms and not half and not self.deterministic and not is_sharded:
             self._register_once(FoldNormsHook(self._compile))
@@ -239,12 +245,13 @@ class VTRunner(Runner):
         if not any(isinstance(other, type(hook)) for other in self.hooks):  # left from an earlier test
             self.register_hook(hook)
 
-    def _log_speed(self, amp: str | None) -> None:
+    def _log_speed(self, amp: Any) -> None:
         settings = asdict(self.speed) | dict(token_products=self.token_library)
         if torch.cuda.is_available():
             settings['matmul_precision'] = torch.get_float32_matmul_precision()
         named = ', '.join(f'{name}={value}' for name, value in settings.items())
-        self.logger.info(f'Speed: {self.process_speed}; --amp {amp or "off"}; --cfg-options speed: {named}')
+        amp = str(amp or 'off').removeprefix('torch.')
+        self.logger.info(f'Speed: {self.process_speed}; --amp {amp}; --cfg-options speed: {named}')
 
     def resume(self, filename: str, *args, **kwargs) -> None:
         """Resume, and give the optimizer's state the memory layout of its weights.

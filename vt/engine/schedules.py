@@ -81,7 +81,8 @@ class ExponentialLR(InEpochs, optim.ExponentialLR):
 class ScheduleHook(Hook):
     """Warn before training if a schedule does not fit the run.
 
-    The check uses the schedules of the run after a checkpoint has been resumed.
+    The check uses the schedules of the run after a checkpoint has been resumed. If groups of parameters have factors of
+    their own, the rate is that without a factor.
     """
 
     def before_train(self, runner: Runner) -> None:
@@ -90,7 +91,8 @@ class ScheduleHook(Hook):
             rates = [scheduler for scheduler in schedulers if scheduler.param_name == 'lr']
             misfits = list(find_misfits(rates, runner))
             if misfits:
-                rate = last_rate(rates, runner)
+                way = runner.iter, runner.max_iters - 1, epoch_length(runner)
+                (rate,) = rates_after(rates, rates[0].optimizer.param_groups, way)
                 for misfit in misfits:
                     runner.logger.warning(f'{misfit}; the learning rate of the last iteration is {rate:.3g}')
 
@@ -159,30 +161,18 @@ def _leads_to_a_constant(scheduler: Any) -> bool:
     return isinstance(scheduler, (optim.ConstantParamScheduler, optim.MultiStepParamScheduler))
 
 
-def last_rate(schedulers: Sequence[Any], runner: Runner) -> float:
-    """Return the learning rate of a run's last iteration, by stepping copies of its schedulers.
-
-    If groups of parameters have factors of their own, it is the rate without a factor.
-    """
-    copies = [copy.copy(scheduler) for scheduler in schedulers]
-    for scheduler in copies:
-        scheduler.base_values = getattr(scheduler, 'base_values', [])[-1:]
-    way = runner.iter, runner.max_iters - 1, epoch_length(runner)
-    return float(rates_after(copies, schedulers[0].optimizer.param_groups[-1], way)[0])
-
-
-def rates_after(schedulers: Sequence[Any], group: dict, *ways: tuple[int, int, int]) -> list[float]:
-    """Return the learning rate after each of some ranges of iterations, by stepping copies of schedulers.
+def rates_after(schedulers: Sequence[Any], groups: Sequence[dict], *ways: tuple[int, int, int]) -> list[float]:
+    """Return the learning rate of the last group after each of some ranges of iterations, by copies of schedulers.
 
     Args:
         schedulers: schedulers of the learning rate; they are not changed.
-        group: parameter group with its learning rate before the first range; it is not changed.
+        groups: the first parameter groups with their learning rates before the first range; they are not changed.
         *ways: ranges as (begin, end, epoch length), taken one after the other, see :func:`advance`.
     """
-    optimizer = SimpleNamespace(param_groups=[dict(group)], step=None, defaults=group)
+    optimizer = SimpleNamespace(param_groups=[dict(groups[-1])], step=None, defaults=groups[-1])
     copies = [copy.copy(scheduler) for scheduler in schedulers]
     for scheduler in copies:
-        scheduler.optimizer = optimizer
+        scheduler.optimizer, scheduler.base_values = optimizer, scheduler.base_values[len(groups) - 1 :]
     rates = []
     for way in ways:
         advance(copies, *way)

@@ -14,9 +14,7 @@ from torch import nn
 from vt.checkpoints.weights import unwrap
 from vt.engine.processes.process_variables import number_in
 
-# Parameters of glibc's mallopt, from malloc.h.
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4
-OTHER_ALLOCATORS = ('jemalloc', 'tcmalloc', 'mimalloc')
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # parameters of glibc's mallopt, from malloc.h
 
 
 @dataclass(frozen=True)
@@ -26,8 +24,6 @@ class SpeedSettings:
     Attributes:
         channels_last: keep weights and images in channels_last, see :func:`to_channels_last`.
         keep_memory: let glibc keep freed memory on a CPU, see :func:`keep_freed_memory`.
-        threads: number of threads of PyTorch's operators on a CPU, or ``'auto'``: one for a model on a GPU,
-            else see :func:`use_threads`.
         token_products: library of linear layers and token-side matrices on a CPU, ``'blas'``, ``'onednn'`` or
             ``'auto'``, see :func:`vt.ops.token_products.choose_token_library`. ``randomness.deterministic`` implies
             ``'blas'``.
@@ -51,7 +47,6 @@ class SpeedSettings:
 
     channels_last: bool = True
     keep_memory: bool = True
-    threads: int | str = 'auto'
     token_products: str = 'auto'
     fold_norms: bool = True
     cudnn_benchmark: bool = True
@@ -69,10 +64,7 @@ class SpeedSettings:
         """
         on_gpu = torch.cuda.is_available() and (device is None or device.type != 'cpu')
         keeps = self.keep_memory and not on_gpu and keep_freed_memory()
-        if self.threads != 'auto':
-            torch.set_num_threads(self.threads)
-        most = 1 if on_gpu else None
-        threads = use_threads(most) if self.threads == 'auto' else self.threads
+        threads = use_threads(1 if on_gpu else None)
         return f'freed memory {"kept" if keeps else "not kept"}; {threads} {"thread" if threads == 1 else "threads"}'
 
 
@@ -155,12 +147,11 @@ def keep_freed_memory() -> bool:
     again, and the system fills it with zeros, which takes up to half of the time of a step on a CPU.
 
     Returns:
-        Whether the setting was applied. False without glibc, or if the environment configures an allocator
-        (``GLIBC_TUNABLES``, ``MALLOC_*``, or another allocator in ``LD_PRELOAD``), which is respected.
+        Whether the setting was applied. False without glibc, or if the environment configures it (``GLIBC_TUNABLES``,
+        ``MALLOC_*``), which is respected.
     """
     chosen = any(name == 'GLIBC_TUNABLES' or name.startswith('MALLOC_') for name in os.environ)
-    replaced = any(name in os.environ.get('LD_PRELOAD', '') for name in OTHER_ALLOCATORS)
-    if chosen or replaced or platform.libc_ver()[0] != 'glibc':
+    if chosen or platform.libc_ver()[0] != 'glibc':
         return False
     libc = ctypes.CDLL(None)
     # Allocate large blocks on the heap, too, and never shrink the heap.

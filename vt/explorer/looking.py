@@ -13,7 +13,6 @@ from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 
-from vt.analysis.attention.heat_maps import HeatMapper
 from vt.analysis.attention.token_measures import measure_records, tokenizers_by_owner
 from vt.analysis.figures import shrink
 from vt.apis import ClassificationInferencer, SegmentationInferencer
@@ -21,7 +20,6 @@ from vt.datasets.bands import as_rgb, read_bands
 from vt.engine.image_hooks import visible
 from vt.engine.launch import is_segmentation
 from vt.engine.preparation import preparation_of
-from vt.errors import UserError
 from vt.image_bounds import check_image_size
 from vt.inference.inputs import read_image, seen_by
 from vt.inference.test_set import build_test_set, name_class, spread_over_classes
@@ -79,16 +77,12 @@ class Look:
         predictions: class names with their score, or share of the pixels, highest first.
         overlay: image with the predicted segments overlaid, RGB, ``(height, width, 3)`` uint8; None for classifiers.
         modules: modules by name, in the order of the network.
-        heat: Grad-CAM of a class, ``(height, width)``; None if grad-cam is not installed.
-        heat_text: class and layer of ``heat``.
     """
 
     image: Tensor
     predictions: list[dict]
     overlay: np.ndarray | None
     modules: dict[str, Module]
-    heat: Tensor | None = None
-    heat_text: str = ''
 
 
 @torch.no_grad()
@@ -115,20 +109,7 @@ def look_at(inferencer: ClassificationInferencer | SegmentationInferencer, sourc
         overlay = inferencer.draw(np.ascontiguousarray(pixels.numpy()), prediction.cpu())
     predictions = inferencer.describe(prediction)['predictions']
     modules = find_modules(model, records, image.shape[1:])
-    return Look(image, predictions, overlay, modules, *find_heat(inferencer, inputs))
-
-
-def find_heat(
-    inferencer: ClassificationInferencer | SegmentationInferencer, inputs: Tensor
-) -> tuple[Tensor | None, str]:
-    """The heat map of the predicted class, and a sentence about it; none without grad-cam, or a layer for it."""
-    try:
-        mapper = HeatMapper(inferencer.model)
-        heat, target = mapper(inputs)
-    except UserError:
-        return None, ''
-    name = inferencer.classes[target] if inferencer.classes else target
-    return heat, f'Bright where pixels contribute to {name}, by Grad-CAM at {mapper.layer}.'
+    return Look(image, predictions, overlay, modules)
 
 
 def find_modules(model: nn.Module, records: dict[str, Record], image_size: tuple[int, int]) -> dict[str, Module]:

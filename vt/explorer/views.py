@@ -69,9 +69,6 @@ def describe_prediction(look: Look) -> list[View]:
     if look.overlay is not None:
         overlay = shrink(look.overlay, 2 * TILE)
         views.append(View('Segments', 'The prediction laid over the image.', 'segments', figure=overlay))
-    if look.heat is not None:
-        heat = glow(fit(look.image, 2 * TILE), look.heat[None])[0]
-        views.append(View('Heat map', look.heat_text, 'heat-map', figure=heat))
     return views
 
 

@@ -34,7 +34,6 @@ train_cfg = dict(max_epochs=2)
 optim_wrapper = dict(clip_grad=dict(max_norm=0.5), accumulative_counts=2)
 default_hooks = dict(checkpoint=dict(max_keep_ckpts=2))
 randomness = dict(seed=1)
-speed = dict(threads=1)
 """
 ALONE = 'fsdp=None'
 

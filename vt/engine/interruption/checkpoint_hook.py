@@ -12,7 +12,6 @@ from torch.distributed.fsdp import FSDPModule
 
 from vt.checkpoints.reading import own_checkpoints
 from vt.engine.checks.losses import why_not_save
-from vt.engine.console import unprinted
 from vt.files import POINTER, write_atomically
 from vt.registry import HOOKS
 
@@ -34,9 +33,7 @@ class CheckpointHook(PlainCheckpointHook):
 
     def before_train(self, runner: Runner) -> None:
         self._unit = 'epoch' if self.by_epoch else 'iter'
-        with unprinted():  # mmengine warns of its own file client
-            super().before_train(runner)
-        runner.logger.info(f'Checkpoints will be saved to {self.out_dir}.')
+        super().before_train(runner)
         self._saved = runner.iter
         self._most_steps = self.max_keep_ckpts if self.max_keep_ckpts > 0 else math.inf
         self._own: dict[str, list[Path]] = {}  # what this hook has written and may remove, by kind, oldest first

@@ -131,13 +131,13 @@ def _compare_rates(runner: Runner, checkpoint: dict, length: int) -> list[tuple[
     begin, end = checkpoint['meta']['iter'], max(checkpoint['meta']['iter'], runner.max_iters - 1)
     last = begin, end, len(runner.train_dataloader) if length else 0
     schedulers, old = runner.param_schedulers or [], checkpoint['optimizer']['param_groups'][0]
-    asked = rates_after(schedulers, runner.optim_wrapper.optimizer.param_groups[0], (0, begin, length), last)
+    asked = rates_after(schedulers, runner.optim_wrapper.optimizer.param_groups[:1], (0, begin, length), last)
     had = [old.get('lr'), 'other schedulers']
     if _schedulers_fit(runner, checkpoint):
         schedulers = [copy.copy(scheduler) for scheduler in schedulers]
         for scheduler, state in zip(schedulers, checkpoint.get('param_schedulers', [])):
             scheduler.load_state_dict(state)
-        had = rates_after(schedulers, old, (begin, begin, 0), last)
+        had = rates_after(schedulers, [old], (begin, begin, 0), last)
     names = ('learning rate, next iteration', 'learning rate, last iteration')
     return list(zip(names, had, asked)) if any(_show(old) != _show(new) for old, new in zip(had, asked)) else []
 
