@@ -33,7 +33,7 @@ ALLOWED = {
     'projects/speed/kernels.py': {'cubin.write_bytes'},  # a temporary folder
     'projects/speed/timing.py': {'MARKS.write_text'},  # no file, but the kernel's
     'vt/commands/sweep.py': {'open_plain'},  # the output of a run
-    'vt/commands/result_file.py': {'open_plain'},  # results as they come, in a part that takes the name at the end
+    'vt/commands/predict.py': {'open_plain'},  # results as they come, in a part that takes the name at the end
 }
 
 

@@ -17,8 +17,7 @@ from tool_runner import assert_one_line
 from video.written_videos import write
 
 from vt import apis
-from vt.commands.predict import predict_batch
-from vt.commands.result_file import ResultFile
+from vt.commands.predict import ResultFile, predict_batch
 from vt.errors import UserError
 from vt.inference.image_files import encode_mask
 
@@ -81,16 +80,15 @@ def test_every_file_of_a_folder_is_predicted_or_named(classifier, images):
     assert found == ['data/a.png', 'data/c.pgm', 'data/link/d.png', 'data/more/b.jpg']
 
 
-def test_a_file_that_fails_in_a_batch_fails_alone(classifier, images, capsys):
-    inferencer, files, skipped = apis.ClassificationInferencer(classifier[2]), ['data/a.png', 'data/more/b.jpg'], {}
+def test_a_file_that_fails_in_a_batch_fails_alone(classifier, images):
+    inferencer, files = apis.ClassificationInferencer(classifier[2]), ['data/a.png', 'data/more/b.jpg']
     samples = [inferencer.pipeline(str(images / file)) for file in files]
     samples[1]['inputs'] = samples[1]['inputs'].repeat(2, 1, 1)
-    ((file, found),) = predict_batch(inferencer, files, samples, skipped)
+    (file, found), (failed, error) = predict_batch(inferencer, [*zip(files, samples)])
     (expected,) = inferencer(str(images / 'data/a.png'))
-    assert file == 'data/a.png'
+    assert (file, failed) == (*files,)
     assert found.pred_score.tolist() == expected['pred_scores'].tolist()
-    assert [*skipped] == ['data/more/b.jpg']
-    assert 'skipped: data/more/b.jpg: ' in capsys.readouterr().err
+    assert isinstance(error, RuntimeError)
 
 
 def test_mixed_precision(classifier, images):

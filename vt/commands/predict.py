@@ -1,10 +1,13 @@
 """Command of ``tools/predict.py``: predictions on a user's files."""
 
 import argparse
+import csv
+import json
+import os
 import sys
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +19,19 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor
 
-from vt.analysis.tables import print_table
-from vt.apis.inferencers import VideoInferencer, inferencer_of
+from vt.analysis.tables import print_table, printable_cells
+from vt.apis.inferencers import inferencer_of
 from vt.apis.model_zoo import resolve_config
 from vt.engine.errors import describe, in_one_line
 from vt.engine.launch import is_segmentation, require_device
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
-from vt.files import read_json, write_atomically
-from vt.image_bounds import EXTENSIONS as IMAGES
+from vt.files import open_plain, read_json, write_atomically
 from vt.inference.image_files import check_paths, encode_mask, find_files, mask_paths
 from vt.inference.inputs import MAX_THREADS, default_workers, in_batches, read_ahead
 from vt.untrusted_text import composed, printable
-from vt.video.dataset import EXTENSIONS as VIDEOS
 
 from .outputs import check_output
-from .result_file import ResultFile
 
 NAMED = 20  # files listed in the final error
 
@@ -42,7 +42,6 @@ def predict(args: argparse.Namespace) -> None:
     Raises:
         UserError: wrong arguments, no files; or, at the end, files that could not be read.
     """
-    check_output(args.out, args.config, args.checkpoint)
     if args.out and args.out.suffix not in ('.json', '.csv'):
         raise UserError(f'--out {args.out}: results are written as .json or .csv')
     if args.batch_size < 1 or args.top_k < 1:
@@ -51,10 +50,12 @@ def predict(args: argparse.Namespace) -> None:
     if not 0 <= workers <= MAX_THREADS:
         raise UserError(f'--workers {workers} must be from 0 to {MAX_THREADS}')
     given = args.device if args.device is not None else 'cuda' if torch.cuda.is_available() else 'cpu'
-    device = require_device(given)
-    cfg = resolve_config(args.config, args.cfg_options)
+    device, cfg = require_device(given), resolve_config(args.config, args.cfg_options)
     if args.amp:
         cfg.test_cfg = dict(cfg.get('test_cfg') or {}, fp16=True)
+    is_segmentor = is_segmentation(cfg)
+    if args.masks and not is_segmentor:
+        raise UserError('--masks needs a segmentor, and the model is none: leave it out')
     inferencer: Any = inferencer_of(cfg, args.checkpoint, device)
     SpeedSettings(**cfg.get('speed') or {}).set_process(device)
     if not inferencer.classes:
@@ -63,33 +64,33 @@ def predict(args: argparse.Namespace) -> None:
         if not getattr(inferencer, 'has_several', False):
             raise UserError('--threshold is for several labels per image; this model has one label: leave it out')
         inferencer.thresholds = read_thresholds(args.threshold, inferencer.classes)
-    is_video = isinstance(inferencer, VideoInferencer)
-    files = find_files(args.inputs, VIDEOS if is_video else (*IMAGES, *inferencer.pipeline.suffixes))
-    check_output(args.out, *files)
+    files = find_files(args.inputs, inferencer.pipeline.suffixes)
+    check_output(args.out, args.config, args.checkpoint, *files)
     check_paths(files, files.values(), args.out_dir, '--out-dir')
-    figures = [args.out_dir / path for path in files.values()] if args.out_dir else []
-    masks = mask_paths(files, args.masks, figures)
-    if args.masks and not is_segmentation(cfg):
-        raise UserError('--masks needs a segmentor, and the model is none: leave it out')
+    masks = mask_paths(files, args.masks, [args.out_dir / path for path in files.values()] if args.out_dir else [])
     skipped: dict[str, Exception] = {}
     rows = []
     with ResultFile(args.out) if args.out else nullcontext() as out:
-        for file, prediction in track_predictions(inferencer, list(files), args.batch_size, workers, skipped):
+        for file, found in predict_each(inferencer, list(files), args.batch_size, workers):
             image = mask = None
             try:
+                if isinstance(found, Exception):
+                    raise found
                 if args.out_dir:
-                    image = inferencer.draw(inferencer.pixels(file), prediction)
+                    image = inferencer.draw(inferencer.pixels(file), found)
                 if args.masks:
-                    labels, palette = prediction.pred_sem_seg.data[0].numpy(), inferencer.model.dataset_meta['palette']
+                    labels, palette = found.pred_sem_seg.data[0].numpy(), inferencer.model.dataset_meta['palette']
                     mask = encode_mask(labels, palette, file)
-            except Exception as error:  # such as a side too long for Matplotlib
-                skip(file, error, skipped)
+            except Exception as error:  # of any type, such as of a side too long for Matplotlib
+                skipped[file] = error
+                reason = describe(error) or in_one_line(error)
+                print(printable(f'skipped: {reason if file in reason else f"{file}: {reason}"}'), file=sys.stderr)
                 continue
             if mask:
                 write_atomically((args.masks / masks[file]).with_suffix(mask[0]), mask[1])
-            few = {} if is_segmentation(cfg) else dict(top_k=args.top_k)
-            result: dict[str, Any] = dict(file=file, **inferencer.describe(prediction, **few))
-            score = 'share' if is_segmentation(cfg) else 'score'
+            few = {} if is_segmentor else dict(top_k=args.top_k)
+            result: dict[str, Any] = dict(file=file, **inferencer.describe(found, **few))
+            score = 'share' if is_segmentor else 'score'
             shown = result['predictions'] if few else result['predictions'][: args.top_k]
             best = [f'{entry["name"]} {100 * entry[score]:.1f} %' for entry in shown if entry.get('predicted', True)]
             rows.append({'file': file, score: ', '.join(best) or 'no label'})
@@ -102,7 +103,12 @@ def predict(args: argparse.Namespace) -> None:
         print_table(rows, title=Path(args.config).stem)
         for written in filter(None, (args.out, args.out_dir, args.masks)):
             print(f'written to {written}')
-    report_skipped(skipped, len(files))
+    unforeseen = [error for error in skipped.values() if not isinstance(error, UserError)]
+    if unforeseen and len(skipped) == len(files):
+        raise unforeseen[0]
+    if skipped:
+        named = ', '.join([*skipped][:NAMED]) + (' ...' if len(skipped) > NAMED else '')
+        raise UserError(f'{len(skipped)} of {len(files)} files could not be read and were skipped: {named}')
 
 
 def read_thresholds(given: str, classes: Sequence[str] | None) -> float | Tensor:
@@ -127,60 +133,87 @@ def read_thresholds(given: str, classes: Sequence[str] | None) -> float | Tensor
     return torch.tensor([0.5 if found[name] is None else found[name] for name in names])
 
 
-def track_predictions(
-    inferencer: Any, files: list[str], batch_size: int, workers: int, skipped: dict[str, Exception]
-) -> Iterator[tuple[str, BaseDataElement]]:
-    """Yield each file with its prediction; add those that cannot be read or predicted to ``skipped``."""
-    console = Console(stderr=True)
-    read: deque[str] = deque()
+def predict_each(
+    inferencer: Any, files: list[str], batch_size: int, workers: int
+) -> Iterator[tuple[str, BaseDataElement | Exception]]:
+    """Yield each file with its prediction, or with the error if it cannot be read or predicted."""
 
-    def read_sample(file: str) -> dict | UserError:
+    def read(file: str) -> dict | UserError:
         try:
             return inferencer.pipeline(file)
         except UserError as error:
             return error
 
-    def samples() -> Iterator[dict]:
-        tracked = track(files, 'Predicting', console=console, disable=not sys.stderr.isatty())
-        for file, sample in zip(tracked, read_ahead(read_sample, files, workers, batch_size)):
-            if isinstance(sample, UserError):
-                skip(file, sample, skipped)
-            else:
-                read.append(file)
-                yield sample
-
-    for batch in in_batches(samples(), batch_size):
-        yield from predict_batch(inferencer, [read.popleft() for _ in batch], batch, skipped)
+    tracked = track(files, 'Predicting', console=Console(stderr=True), disable=not sys.stderr.isatty())
+    for batch in in_batches(zip(tracked, read_ahead(read, files, workers, batch_size)), batch_size):
+        yield from predict_batch(inferencer, batch)
 
 
 def predict_batch(
-    inferencer: Any, files: list[str], samples: list[dict], skipped: dict[str, Exception]
-) -> Iterator[tuple[str, BaseDataElement]]:
-    """Yield predictions as :func:`track_predictions`; if a batch fails, as of images of several sizes, file by file."""
+    inferencer: Any, batch: Sequence[tuple[str, Any]]
+) -> Iterator[tuple[str, BaseDataElement | Exception]]:
+    """Yield the predictions of files and samples; if a batch fails, as of images of several sizes, file by file."""
+    files, samples = zip(*batch)
     try:
+        if isinstance(samples[0], Exception):
+            raise samples[0]
         predictions = [prediction.cpu() for prediction in inferencer.forward(pseudo_collate(samples))]
     except Exception as error:  # of any type: other files may be predicted
-        if len(files) == 1:
-            skip(files[0], error, skipped)
+        if len(batch) == 1:
+            yield files[0], error
         else:
-            for file, sample in zip(files, samples):
-                yield from predict_batch(inferencer, [file], [sample], skipped)
+            for pair in batch:
+                yield from predict_batch(inferencer, [pair])
     else:
         yield from zip(files, predictions)
 
 
-def skip(file: str, error: Exception, skipped: dict[str, Exception]) -> None:
-    """Add a file to ``skipped`` and print the reason."""
-    skipped[file] = error
-    reason = describe(error) or in_one_line(error)
-    print(printable(f'skipped: {reason if file in reason else f"{file}: {reason}"}'), file=sys.stderr)
+class ResultFile:
+    """Context manager that writes each result to ``<out>.part`` at once, and renames this file to ``out`` at the end.
 
+    If the process is interrupted or killed, the file keeps the results so far: a complete CSV, or a JSON list without
+    its last bracket. Without results ``out`` is not written.
 
-def report_skipped(skipped: dict[str, Exception], number: int) -> None:
-    """Raise a UserError that lists skipped files; if all failed with unexpected errors, raise the first one."""
-    unforeseen = [error for error in skipped.values() if not isinstance(error, UserError)]
-    if unforeseen and len(skipped) == number:
-        raise unforeseen[0]
-    if skipped:
-        named = ', '.join([*skipped][:NAMED]) + (' ...' if len(skipped) > NAMED else '')
-        raise UserError(f'{len(skipped)} of {number} files could not be read and were skipped: {named}')
+    Args:
+        out: path that ends in ``.json`` or ``.csv``.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self.out = Path(os.path.realpath(out))  # symbolic links are kept
+        self.part = self.out.with_name(f'{self.out.name}.part')
+        self.file: TextIOWrapper | None = None  # results of a killed process stay until there are new ones
+
+    def __enter__(self) -> 'ResultFile':
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def add(self, result: dict[str, Any]) -> None:
+        """Write a result.
+
+        Args:
+            result: a dict with ``file`` and ``predictions``.
+        """
+        is_first = self.file is None
+        if self.file is None:
+            self.file = open_plain(self.part, 'w', newline='')
+        if self.out.suffix == '.json':
+            self.file.write(('[\n' if is_first else ',\n') + json.dumps(result, indent=2))
+        else:
+            rows = [dict(file=result['file'], **entry) for entry in result['predictions']]
+            writer = csv.DictWriter(self.file, list(rows[0]))
+            if is_first:
+                writer.writeheader()
+            writer.writerows(map(printable_cells, rows))
+        self.file.flush()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
+        if self.file is None:
+            return
+        with self.file:
+            if kind is not None:
+                print(printable(f'the results so far are in {self.part}'), file=sys.stderr)
+                return
+            self.file.write('\n]\n' if self.out.suffix == '.json' else '')
+            self.file.flush()
+            os.fsync(self.file.fileno())
+            self.part.replace(self.out)

@@ -33,8 +33,10 @@ from vt.engine.image_hooks import visible
 from vt.engine.mixed_precision import predicting
 from vt.engine.preparation import check_image_channels, preparation_of
 from vt.errors import UserError
+from vt.image_bounds import EXTENSIONS as IMAGES
 from vt.image_bounds import MAX_PIXELS, check_frames
 from vt.video import LoadClips, open_video
+from vt.video.dataset import EXTENSIONS as VIDEOS
 
 from .image_files import load_image, read_image
 from .test_set import build_test_set, in_scope
@@ -58,7 +60,7 @@ class Samples:
         UserError: the config has no test set, or one without a pipeline.
     """
 
-    suffixes: tuple[str, ...] = ()  # additional suffixes of supported files
+    suffixes: tuple[str, ...]  # of supported files
 
     def __init__(self, cfg: Config) -> None:
         check_image_channels(cfg)
@@ -103,7 +105,7 @@ class Images(Samples):
         self.load = next((step for step in self.steps if isinstance(step, LoadImageFromFile)), None)
         self.rest = Compose([step for step in self.steps if step is not self.load])
         self.size = None if self.load else input_shape(cfg)[-2:]
-        self.suffixes = ('.npy',) if self.num_bands else ()
+        self.suffixes = (*IMAGES, '.npy') if self.num_bands else IMAGES
 
     def make(self, source: ImageSource) -> dict:
         path = '' if isinstance(source, np.ndarray) else str(source)
@@ -126,6 +128,8 @@ class Videos(Samples):
 
     If the test set is in memory, a clip has as many frames as there, spread evenly over the video.
     """
+
+    suffixes = VIDEOS
 
     def __init__(self, cfg: Config) -> None:
         super().__init__(cfg)
@@ -203,7 +207,8 @@ class SampleInferencer:
         """
         workers = default_workers() if workers is None and len(inputs) > 1 else workers or 0
         samples = read_ahead(self.pipeline, inputs, workers, batch_size)
-        yield from map(pseudo_collate, in_batches(samples, batch_size))
+        for batch in in_batches(zip(inputs, samples), batch_size):
+            yield pseudo_collate([sample for _, sample in batch])
 
     def pixels(self, source: ImageSource) -> np.ndarray:
         """Return an input as an RGB image ``(height, width, 3)`` of uint8, at its own size."""
@@ -213,10 +218,14 @@ class SampleInferencer:
         return np.ascontiguousarray(image[..., ::-1])
 
 
-def in_batches(samples: Iterable[dict], batch_size: int) -> Iterator[list[dict]]:
-    """Yield lists of at most ``batch_size`` samples of one size, in order; fewer samples if they are large."""
-    for shape, alike in groupby(samples, lambda sample: sample['inputs'].shape):
-        while batch := [*islice(alike, min(batch_size, max(1, MAX_PIXELS // math.prod(shape))))]:
+def in_batches(samples: Iterable[tuple[Given, Any]], batch_size: int) -> Iterator[list[tuple[Given, Any]]]:
+    """Yield lists of inputs with their samples, in order, at most ``batch_size`` of one size, fewer if they are large.
+
+    An error instead of a sample is alone in its list.
+    """
+    for shape, alike in groupby(samples, lambda pair: isinstance(pair[1], dict) and pair[1]['inputs'].shape):
+        number = min(batch_size, max(1, MAX_PIXELS // math.prod(shape))) if shape else 1
+        while batch := [*islice(alike, number)]:
             yield batch
 
 
