@@ -23,7 +23,7 @@ from vt.analysis.tables import print_table, printable_cells
 from vt.apis.inferencers import inferencer_of
 from vt.apis.model_zoo import resolve_config
 from vt.engine.errors import describe, in_one_line
-from vt.engine.launch import is_segmentation, require_device
+from vt.engine.launch import require_device
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
 from vt.files import open_plain, read_json, write_atomically
@@ -50,13 +50,14 @@ def predict(args: argparse.Namespace) -> None:
     if not 0 <= workers <= MAX_THREADS:
         raise UserError(f'--workers {workers} must be from 0 to {MAX_THREADS}')
     given = args.device if args.device is not None else 'cuda' if torch.cuda.is_available() else 'cpu'
-    device, cfg = require_device(given), resolve_config(args.config, args.cfg_options)
+    device = require_device(given)
+    cfg = resolve_config(args.config, args.cfg_options)
     if args.amp:
         cfg.test_cfg = dict(cfg.get('test_cfg') or {}, fp16=True)
-    is_segmentor = is_segmentation(cfg)
+    inferencer: Any = inferencer_of(cfg, args.checkpoint, device)
+    is_segmentor = hasattr(inferencer.model, 'decode_head')
     if args.masks and not is_segmentor:
         raise UserError('--masks needs a segmentor, and the model is none: leave it out')
-    inferencer: Any = inferencer_of(cfg, args.checkpoint, device)
     SpeedSettings(**cfg.get('speed') or {}).set_process(device)
     if not inferencer.classes:
         print('warning: neither the config nor the checkpoint has class names: labels are numbers', file=sys.stderr)
