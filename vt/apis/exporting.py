@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -22,13 +21,10 @@ from mmengine.model import BaseModel
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
-from vt.errors import UserError
 from vt.files import write_atomically
 
 Run = Callable[[Tensor], list[np.ndarray]]
 SUFFIXES = dict(program='.pt2', onnx='.onnx', int8='.int8.onnx', openvino='.xml', aot='.aot.pt2')
-ONNX = ('onnx', 'onnxscript', 'onnxruntime')
-PACKAGES = dict(onnx=ONNX, int8=ONNX, openvino=(*ONNX, 'openvino'))  # that formats need, besides VT's own
 
 
 class Network(nn.Module):
@@ -93,14 +89,6 @@ def export_program(network: Network, images: Tensor, others: Sequence[Tensor] = 
         except Exception as error:  # of a library's code or a guard, of any type
             reason = ' '.join(str(error).split())[:200]
     return Program(torch.export.export(network, (images,), dynamic_shapes=[batch]), open_size=False, reason=reason)
-
-
-def require_packages(kind: str) -> None:
-    """Raise a UserError if a package is missing that a format needs."""
-    missing = [name for name in PACKAGES.get(kind, ()) if find_spec(name) is None]
-    if missing:
-        extra = 'openvino' if kind == 'openvino' else 'export'
-        raise UserError(f"{kind} needs {', '.join(missing)}: pip install 'visual-transformers[{extra}]'")
 
 
 @torch.no_grad()

@@ -20,7 +20,7 @@ from torch.utils.data import Dataset, Subset
 
 from vt.analysis.speed import time_interleaved
 from vt.analysis.tables import print_table
-from vt.apis.exporting import Network, Run, answered_by, encode, export_program, largest_difference, require_packages
+from vt.apis.exporting import Network, Run, answered_by, encode, export_program, largest_difference
 from vt.apis.model_zoo import get_model, resolve_config
 from vt.engine.run_record import describe_device
 from vt.engine.speed_settings import use_threads
@@ -45,8 +45,6 @@ def export(args: argparse.Namespace) -> None:
         UserError: outputs of a format differ by more than the tolerance, or int8 loses too much; it is not written.
     """
     check_output(args.out, args.config, args.checkpoint)
-    for kind in args.formats:
-        require_packages(kind)
     use_threads()
     cfg, name = resolve_config(args.config, args.cfg_options), Path(args.config).stem
     model = get_model(cfg, args.checkpoint)
@@ -58,27 +56,31 @@ def export(args: argparse.Namespace) -> None:
     if program.reason:
         print(f'the image size is fixed, {describe_size(images)}, because of: {program.reason}')
     cases = [images[:number] for number in BATCHES] + (others if program.open_size else [])
-    runs, contents, rows = {}, {}, []
+    own = {} if args.accuracy is None else score(model, args.accuracy)
+    runs, files, rows, refused = {}, {}, [], []
     for kind in args.formats:
         inputs = read_inputs(model, args.calibrate, build_plain_training_set, CALIBRATION) if kind == 'int8' else []
         fitting = [one for one in inputs if program.open_size or one.shape[1:] == images.shape[1:]]
         if kind == 'int8' and not fitting:
-            raise UserError(
-                f'no image for calibration has the size {describe_size(images)}: give some with --calibrate'
-            )
-        contents[kind], runs[kind] = encode(kind, program, fitting)
-        differences = {describe_size(case): largest_difference(runs[kind], network, case) for case in cases}
+            size = describe_size(images)
+            raise UserError(f'no image for calibration has the size {size}: give some with --calibrate')
+        try:
+            contents, run = encode(kind, program, fitting)
+        except ImportError as error:
+            raise UserError(f"{error}: pip install 'visual-transformers[export,openvino]'") from error
+        differences = {describe_size(case): largest_difference(run, network, case) for case in cases}
         worst = max(differences, key=differences.__getitem__)
-        file = f'{name}{next(iter(contents[kind]))}'
-        rows.append(dict(format=kind, file=file, difference=differences[worst], at=worst))
-    own = enter_scores(rows, model, runs, args.accuracy) if args.accuracy is not None else {}
-    refused = {row['format']: reason for row in rows if (reason := why_refused(row, args))}
-    for kind in args.formats:
-        if kind in refused:
-            del runs[kind]
-            continue
-        for suffix, content in contents[kind].items():
-            write_atomically(args.out_dir / f'{name}{suffix}', content)
+        row = dict(format=kind, file=f'{name}{next(iter(contents))}', difference=differences[worst], at=worst)
+        if own:
+            row |= score(model, args.accuracy, run) | dict(model_score=own['score'])
+        rows.append(row)
+        if reason := why_refused(row, args):
+            refused.append(reason)
+        else:
+            runs[kind] = run
+            files |= {f'{name}{suffix}': content for suffix, content in contents.items()}
+    for file, content in files.items():
+        write_atomically(args.out_dir / file, content)
     if runs:
         about = describe_inputs(model, images.shape[1:], program.open_size)
         if {'onnx', 'int8'} & runs.keys():
@@ -87,12 +89,12 @@ def export(args: argparse.Namespace) -> None:
     if args.benchmark:
         enter_times(rows, runs, network, images[:1])
     print_table([describe_row(row) for row in rows], title=f'{name}, compared with the model itself')
-    if 'int8' in runs and args.accuracy is None:
+    if 'int8' in runs and not own:
         print('int8 is approximate: add --accuracy to measure its score')
     sizes = dict(size=describe_size(images[:1]), open_size=program.open_size, reason=program.reason)
     write_measured(args.out, config=args.config, **sizes, **own, results=rows)
     if refused:
-        raise UserError(f'{"; ".join(refused.values())}; it is not written')
+        raise UserError(f'{"; ".join(refused)}; it is not written')
 
 
 def why_refused(row: dict[str, Any], args: argparse.Namespace) -> str | None:
@@ -128,34 +130,23 @@ def read_inputs(model: Any, files: list[Path], dataset: Callable[[Config], Datas
 
 
 @torch.no_grad()
-def enter_scores(rows: list[dict], model: Any, runs: dict[str, Run], number: int) -> dict[str, Any]:
-    """Add the score of each format on the test set, or on ``number`` of its images, to the rows.
+def score(model: Any, number: int, run: Run | None = None) -> dict[str, Any]:
+    """Return ``metric``, ``score`` and the number of images, ``scored``, on the test set or ``number`` of its images.
 
-    Pipeline, head and metrics are those of the model; the exported network replaces the model's network.
-
-    Returns:
-        ``metric``, ``score`` and the number of images of the model.
+    Pipeline, head and metrics are those of the model; ``run`` of an exported model replaces the model's network.
     """
     cfg, dataset = model.cfg, build_test_set(model.cfg)
     part = Subset(dataset, spread_evenly(dataset, number or len(dataset)))
-    contexts = dict(model=None) | runs
-    with in_scope(cfg):
-        loader = Runner.build_dataloader(dict(cfg.test_dataloader, dataset=part))
-        evaluators = {name: Evaluator(cfg.test_evaluator) for name in contexts}
-        for evaluator in evaluators.values():
-            evaluator.dataset_meta = dataset.metainfo
-        for batch in track(loader, 'Testing'):
-            for name, run in contexts.items():
-                with answered_by(model, run) if run else nullcontext():
-                    evaluators[name].process(data_samples=model.test_step(batch), data_batch=batch)
-        scores = {name: evaluator.evaluate(len(part)) for name, evaluator in evaluators.items()}
+    with in_scope(cfg), answered_by(model, run) if run else nullcontext():
+        evaluator = Evaluator(cfg.test_evaluator)
+        evaluator.dataset_meta = dataset.metainfo
+        for batch in track(Runner.build_dataloader(dict(cfg.test_dataloader, dataset=part)), 'Testing'):
+            evaluator.process(data_samples=model.test_step(batch), data_batch=batch)
+        scores = evaluator.evaluate(len(part))
     best = ((cfg.get('default_hooks') or {}).get('checkpoint') or {}).get('save_best')
     named = best if isinstance(best, (list, tuple)) else [best]
-    metric = next(name for name in (*named, *scores['model']) if name in scores['model'])
-    own = float(scores['model'][metric])
-    for row in rows:
-        row |= dict(metric=metric, score=float(scores[row['format']][metric]), model_score=own)
-    return dict(metric=metric, score=own, scored=len(part))
+    metric = next(name for name in (*named, *scores) if name in scores)
+    return dict(metric=metric, score=float(scores[metric]), scored=len(part))
 
 
 def resized(images: Tensor) -> list[Tensor]:
@@ -171,12 +162,12 @@ def describe_size(images: Tensor) -> str:
     return f'{len(images)} x {"x".join(map(str, images.shape[2:]))}'
 
 
+@torch.no_grad()
 def enter_times(rows: list[dict], runs: dict, network: Network, images: Tensor) -> None:
     """Measure the model and the exported files interleaved, and add the median seconds to the rows."""
     device = torch.device('cpu')
     steps = {name: partial(run, images) for name, run in (dict(eager=network) | runs).items()}
-    with torch.no_grad():
-        found = time_interleaved(steps, device, describe_device(device), rounds=100, seconds=30)
+    found = time_interleaved(steps, device, describe_device(device), rounds=100, seconds=30)
     medians = {name: float(np.median(seconds)) for name, seconds in found.items()}
     for row in rows:
         if row['format'] in runs:
