@@ -124,7 +124,7 @@ def script(folder):
     return module
 
 
-ABOUT = dict(input=['batch', 3, 8, 8], open_size=True, channels='BGR', mean=None, std=None, classes=None, read={})
+ABOUT = dict(input=['batch', 3, 8, 8], open_size=True, channels='BGR', mean=None, std=None, classes=None)
 ABOUT |= dict(steps=[], scores='softmax', threshold=None, palette=None, pad_divisor=1, pad_value=0)
 
 

@@ -22,7 +22,7 @@ from vt.untrusted_text import check_class_names, printable
 
 FLAGS = dict(nearest=0, bilinear=1, bicubic=2, area=3, lanczos=4)  # cv2.INTER_NEAREST, ...
 KEYS = ('input', 'open_size', 'channels', 'mean', 'std', 'classes')  # of all exports
-KEYS += ('task', 'scores', 'threshold', 'palette', 'read', 'steps', 'pad_divisor', 'pad_value')  # with a script
+KEYS += ('task', 'scores', 'threshold', 'palette', 'steps', 'pad_divisor', 'pad_value')  # with a script
 HINT = 'export the model again'
 TOP = 5  # classes that are printed
 

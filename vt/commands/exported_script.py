@@ -99,16 +99,16 @@ def describe_inputs(model: Any, shape: torch.Size, open_size: bool) -> dict[str,
 
 def describe_preparation(model: Any) -> dict[str, Any]:
     """Return the steps of the test pipeline, padding and postprocessing; or raise a UserError."""
-    preprocessor, steps, read = model.data_preprocessor, [], None
+    preprocessor, steps, in_memory = model.data_preprocessor, [], True
     for step in map(dict, preparation_of(model.cfg).steps):
         kind = step.pop('type').rpartition('.')[2]
-        if kind == 'LoadImageFromFile':
-            read = step
+        if kind == 'LoadImageFromFile' and step.get('imdecode_backend', 'cv2') == 'cv2':
+            in_memory = False
         elif kind in ('Resize', 'ResizeEdge', 'CenterCrop'):
             steps.append(step)
         elif not kind.startswith('Pack'):
-            raise UserError(f'the script does not support {kind}')
-    if read is None:  # as vt.inference.inputs.Images for test sets in memory
+            raise UserError(f'the script does not support {kind} {step}')
+    if in_memory:  # as vt.inference.inputs.Images
         steps.insert(0, dict(scale=input_shape(model.cfg)[:0:-1], interpolation='area'))
     is_segmentor = 'decode_head' in model.cfg.model
     if is_segmentor and model.test_cfg.mode != 'whole':
@@ -120,7 +120,6 @@ def describe_preparation(model: Any) -> dict[str, Any]:
         scores='sigmoid' if isinstance(getattr(model, 'head', None), MultiLabelClsHead) else 'softmax',
         threshold=model.decode_head.threshold if is_segmentor else None,
         palette=inferencer.model.dataset_meta['palette'] if is_segmentor else None,
-        read=read or {},
         steps=steps,
         pad_divisor=padding.get('size_divisor') or 1,
         pad_value=getattr(preprocessor, 'pad_val', 0) if is_segmentor else preprocessor.pad_value,
