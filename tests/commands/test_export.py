@@ -24,6 +24,7 @@ from vt.apis import predict_exported
 from vt.apis.exporting import Network, encode, export_program, largest_difference
 from vt.commands.export import why_refused
 from vt.commands.exported_script import describe_inputs, describe_preparation, script_text, write_script
+from vt.errors import UserError
 from vt.inference.inputs import Images
 
 NEEDS_OPENVINO = pytest.mark.skipif(not find_spec('openvino'), reason='openvino is not installed')
@@ -354,12 +355,14 @@ def test_the_script_prepares_images_as_the_pipeline(classifier, steps, size, tmp
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_a_missing_package_is_one_line(classifier, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, 'onnxscript', None)
-    result = run('export.py', *classifier[:2], '--formats', 'onnx', cwd=tmp_path)
-    assert_one_line(
-        result, "onnxscript halted; None in sys.modules: pip install 'visual-transformers[export,openvino]'"
-    )
+@pytest.mark.parametrize(('kind', 'package'), [('onnx', 'onnxscript'), ('openvino', 'openvino')])
+def test_a_missing_package_is_one_line(kind, package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    program = export_program(Network(Fixed()), torch.rand(2, 3, 8, 8))
+    with pytest.raises(
+        UserError, match=rf"import of {package}.*: pip install 'visual-transformers\[export,openvino\]'"
+    ):
+        encode(kind, program)
 
 
 def test_nan_is_a_difference():
@@ -372,13 +375,14 @@ def test_nan_is_a_difference():
     assert largest_difference(run_with_nan, network, torch.ones(2, 3)) == float('inf')
 
 
+class Fixed(torch.nn.Module):
+    """A network whose size becomes a constant, as in a library's code; formats without guards would be wrong."""
+
+    def forward(self, images, mode):
+        return torch.nn.functional.interpolate(images, [int(side * 0.5) for side in images.shape[2:]])
+
+
 def test_a_size_that_became_a_constant_is_found_and_fixed():
-    """As a library's code makes one; formats without guards would be silently wrong."""
-
-    class Fixed(torch.nn.Module):
-        def forward(self, images, mode):
-            return torch.nn.functional.interpolate(images, [int(side * 0.5) for side in images.shape[2:]])
-
     images, other = torch.rand(2, 3, 32, 32), torch.rand(2, 3, 64, 96)
     program = export_program(Network(Fixed()), images, [other])
     assert not program.open_size

@@ -21,6 +21,7 @@ from mmengine.model import BaseModel
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
+from vt.errors import UserError
 from vt.files import write_atomically
 
 Run = Callable[[Tensor], list[np.ndarray]]
@@ -102,12 +103,18 @@ def encode(kind: str, program: Program, calibration: Iterable[Tensor] = ()) -> t
 
     Returns:
         The contents of the files of the format, by suffix, and a function that runs the loaded model on images.
+
+    Raises:
+        UserError: a package is missing.
     """
-    if kind in ('onnx', 'int8'):
-        content = program.onnx if kind == 'onnx' else _quantise(program.onnx, calibration)
-        return {SUFFIXES[kind]: content}, run_onnx(content)
-    if kind == 'openvino':
-        return _encode_openvino(program.onnx)
+    try:
+        if kind == 'openvino':
+            return _encode_openvino(program.onnx)
+        if kind in ('onnx', 'int8'):
+            content = program.onnx if kind == 'onnx' else _quantise(program.onnx, calibration)
+            return {SUFFIXES[kind]: content}, run_onnx(content)
+    except ImportError as error:
+        raise UserError(f"{error}: pip install 'visual-transformers[export,openvino]'") from error
     file = io.BytesIO()
     if kind == 'program':
         torch.export.save(program.program, file)

@@ -64,10 +64,7 @@ def export(args: argparse.Namespace) -> None:
         if kind == 'int8' and not fitting:
             size = describe_size(images)
             raise UserError(f'no image for calibration has the size {size}: give some with --calibrate')
-        try:
-            contents, run = encode(kind, program, fitting)
-        except ImportError as error:
-            raise UserError(f"{error}: pip install 'visual-transformers[export,openvino]'") from error
+        contents, run = encode(kind, program, fitting)
         differences = {describe_size(case): largest_difference(run, network, case) for case in cases}
         worst = max(differences, key=differences.__getitem__)
         row = dict(format=kind, file=f'{name}{next(iter(contents))}', difference=differences[worst], at=worst)
