@@ -17,7 +17,6 @@ from vt.engine.mixed_precision import (
     choose_dtype,
     enter_amp,
 )
-from vt.engine.prepare import complete
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 RUN = f"""
@@ -108,12 +107,11 @@ def test_the_key_is_checked_and_known_without_a_wrapper_for_it():
 
 def test_a_digest_tells_precisions_apart(gpu):
     gpu(True)
-    completed = [
-        complete(config(), amp=False),
-        complete(config(), amp=True),
-        complete(config(dtype='float16'), amp=True),
-    ]
-    assert len({*map(digest_config, completed)}) == 3
+    digests = set()
+    for dtype in (None, 'bfloat16', 'float16'):
+        enter_amp(cfg := config(dtype=dtype), amp=dtype is not None)
+        digests.add(digest_config(cfg))
+    assert len(digests) == 3
 
 
 @ON_CPU
