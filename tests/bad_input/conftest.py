@@ -1,13 +1,7 @@
-"""A finished run whose files every bad run must leave alone, and images to train on."""
+"""Images to train on."""
 
 import pytest
 from bad_input.images import RGB, encode
-from bad_input.kept_run import finish_run
-
-
-@pytest.fixture(scope='module')
-def kept(tmp_path_factory):
-    return finish_run(tmp_path_factory.mktemp('kept run'))
 
 
 @pytest.fixture

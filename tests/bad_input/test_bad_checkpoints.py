@@ -1,23 +1,27 @@
 """Checkpoints that training can't go on from; what else is wrong with checkpoints is in ``tests/checkpoints``."""
 
 import pytest
-from bad_input.kept_run import DIGITS, assert_refused, train
+from bad_input.small_runs import DIGITS, train
+from tool_runner import assert_one_line
 
-DAMAGED = {'empty': b'', 'text': b'no checkpoint\n', 'truncated': None}
+
+@pytest.fixture(scope='module')
+def trained(tmp_path_factory):
+    """The checkpoint of a finished run."""
+    folder = tmp_path_factory.mktemp('trained')
+    assert train(folder, DIGITS).returncode == 0
+    return folder / 'work_dirs/config/epoch_1.pth'
 
 
-@pytest.mark.parametrize('kind', DAMAGED)
+@pytest.mark.parametrize('kind', ['empty', 'text', 'truncated'])
 @pytest.mark.parametrize('use', ['--resume', 'load_from'])
-def test_a_damaged_checkpoint(kind, use, kept, tmp_path):
-    content = DAMAGED[kind]
-    content = (kept.path / 'epoch_1.pth').read_bytes()[:-5000] if content is None else content
-    (tmp_path / 'bad.pth').write_bytes(content)
+def test_a_damaged_checkpoint(kind, use, trained, tmp_path):
+    contents = dict(empty=b'', text=b'no checkpoint\n', truncated=trained.read_bytes()[:-5000])
+    (tmp_path / 'bad.pth').write_bytes(contents[kind])
     arguments, options = (['--resume', 'bad.pth'], []) if use == '--resume' else ([], ['load_from=bad.pth'])
-    assert_refused(train(tmp_path, DIGITS, *arguments, '--work-dir', kept, options=options), 'bad.pth', kept)
+    assert_one_line(train(tmp_path, DIGITS, *arguments, options=options), 'bad.pth')
 
 
-def test_resume_from_another_model(kept, tmp_path):
+def test_resume_from_another_model(trained, tmp_path):
     narrow = DIGITS.replace('token_channels=64', 'token_channels=32').replace('in_channels=64', 'in_channels=32')
-    checkpoint = kept.path / 'epoch_1.pth'
-    result = train(tmp_path, narrow, '--work-dir', kept, '--resume', checkpoint)
-    assert_refused(result, f"{checkpoint} is not the model's", kept)
+    assert_one_line(train(tmp_path, narrow, '--resume', trained), f"{trained} is not the model's")

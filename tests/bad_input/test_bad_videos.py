@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from bad_input.kept_run import assert_refused, train
+from bad_input.small_runs import train
 from forked_tools import run_forked
 from tool_runner import ROOT, assert_one_line
 from video.written_videos import draw, write
@@ -39,11 +39,11 @@ FILES = {
 
 
 @pytest.mark.parametrize('kind', FILES)
-def test_a_bad_file_is_named_before_training(kind, folder, kept):
+def test_a_bad_file_is_named_before_training(kind, folder):
     spoil, message = FILES[kind]
     spoil(folder / 'data/videos/dog/bad.avi')
-    result = train(folder, VIDEOS, '--work-dir', kept)
-    assert_refused(result, 'train data: data/videos/dog/bad.avi cannot be read: ', kept)
+    result = train(folder, VIDEOS)
+    assert_one_line(result, 'train data: data/videos/dog/bad.avi cannot be read: ')
     assert message in result.stderr
 
 
@@ -56,9 +56,9 @@ def test_a_bad_file_is_named_while_training(workers, folder):
     assert_one_line(result, 'data/videos/dog/bad.avi cannot be loaded: it has only 14 of its 40 frames')
 
 
-def test_a_label_outside_the_classes_is_named(folder, kept):
+def test_a_label_outside_the_classes_is_named(folder):
     (folder / 'data/list.txt').write_text('cat/0.avi 0\ndog/1.avi 2\n')
-    assert_refused(train(folder, LISTED, '--work-dir', kept), 'has the label 2, outside the 2 classes', kept)
+    assert_one_line(train(folder, LISTED), 'has the label 2, outside the 2 classes')
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_a_label_outside_the_classes_is_named(folder, kept):
         (['model.head.num_classes=3', 'data_preprocessor.num_classes=3'], 'the VideoDataset data set has 2 classes'),
     ],
 )  # fmt: skip
-def test_wrong_settings_and_folders(options, message, folder, kept):
+def test_wrong_settings_and_folders(options, message, folder):
     (folder / 'data/empty/cat').mkdir(parents=True)
-    assert_refused(train(folder, VIDEOS, '--work-dir', kept, options=options), message, kept)
+    assert_one_line(train(folder, VIDEOS, options=options), message)
 
 
 def test_check_dataset_lists_every_bad_video(folder):

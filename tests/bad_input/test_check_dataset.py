@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from bad_input.images import DAMAGED, GREY, MASK, MASKS, RGB, encode
-from bad_input.kept_run import DIGITS, FOLDER, SCENES
+from bad_input.small_runs import DIGITS, FOLDER, SCENES
 from forked_tools import run_forked
 
 TEST_FOLDER = "val_dataloader = test_dataloader = dict(dataset=dict(dataset, data_prefix='held out'))\n"

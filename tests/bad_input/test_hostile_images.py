@@ -8,7 +8,7 @@ import pytest
 from apis.small_models import make
 from bad_input.hostile_images import REFUSED, UNFOLDING, animation, limited_memory, png, write_all
 from bad_input.images import RGB, colours, encode
-from bad_input.kept_run import FOLDER
+from bad_input.small_runs import FOLDER
 from forked_tools import run_forked
 from tool_runner import ROOT, assert_one_line
 

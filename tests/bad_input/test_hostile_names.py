@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from apis.small_models import make
 from bad_input.images import RGB, encode
-from bad_input.kept_run import FOLDER, SCENES, assert_refused, train
+from bad_input.small_runs import FOLDER, SCENES, train
 from forked_tools import run_forked
 from mmengine.dataset import pseudo_collate
+from tool_runner import assert_one_line
 
 from vt.analysis.tables import print_table, to_csv, to_markdown
 from vt.apis import ClassificationInferencer
@@ -25,13 +26,13 @@ def write(path, content=None):
 
 
 @pytest.mark.parametrize('name', [RED, 'two\nlines', os.fsdecode(b'\xff\xfe'), '\u202eback'])
-def test_a_class_folder_that_a_terminal_would_obey_is_refused_before_a_run(name, kept, tmp_path):
+def test_a_class_folder_that_a_terminal_would_obey_is_refused_before_a_run(name, tmp_path):
     for folder in (name, 'dog'):
         for index in range(2):
             write(tmp_path / 'data/images' / folder / f'{index}.png')
-    result = train(tmp_path, FOLDER, '--work-dir', kept)
+    result = train(tmp_path, FOLDER)
     what = 'must be 1 to 500 characters of UTF-8 without control characters'
-    assert_refused(result, f'of the list of classes of CustomDataset {what}', kept)
+    assert_one_line(result, f'of the list of classes of CustomDataset {what}')
     assert name not in result.stderr + result.stdout
     result = run_forked('check_dataset.py', 'config.py', '--out', 'r.json', cwd=tmp_path)
     assert result.returncode == 1
@@ -40,16 +41,16 @@ def test_a_class_folder_that_a_terminal_would_obey_is_refused_before_a_run(name,
 
 
 @pytest.mark.parametrize('classes', [['a'] * 10 + ['b\x1b[2J'], 'abc', [1, 2, 3], ['a', '']])
-def test_a_list_of_classes_that_is_none_is_refused_before_a_run(classes, kept, tmp_path):
+def test_a_list_of_classes_that_is_none_is_refused_before_a_run(classes, tmp_path):
     for folder in ('images', 'masks'):
         write(tmp_path / f'data/{folder}/0.png')
     config = SCENES.replace("classes=tuple('abcdefghijk')", f'classes={classes!r}')
-    result = train(tmp_path, config, '--work-dir', kept)
-    assert_refused(result, 'error: config.py: ', kept)
+    result = train(tmp_path, config)
+    assert_one_line(result, 'error: config.py: ')
     assert '\x1b' not in result.stderr
 
 
-def test_a_bad_file_of_such_a_name_is_named_without_it(kept, folder, tmp_path):
+def test_a_bad_file_of_such_a_name_is_named_without_it(folder, tmp_path):
     write(tmp_path / f'data/images/dog/{RED}.png', b'no image')
     write(tmp_path / 'data/images/dog' / os.fsdecode(b'\xff.png'), b'no image')
     (tmp_path / 'config.py').write_text(FOLDER)
@@ -59,8 +60,8 @@ def test_a_bad_file_of_such_a_name_is_named_without_it(kept, folder, tmp_path):
     assert '\\x1b[31mred\\x1b[0m.png cannot be read: ' in result.stdout
     assert '\\udcff.png cannot be read: ' in result.stdout
     assert '\x1b' not in (tmp_path / 'r.json').read_text()
-    result = train(tmp_path, FOLDER.replace('batch_size=4', 'batch_size=6'), '--work-dir', kept)
-    assert_refused(result, '.png cannot be loaded: ', kept)
+    result = train(tmp_path, FOLDER.replace('batch_size=4', 'batch_size=6'))
+    assert_one_line(result, '.png cannot be loaded: ')
     assert '\x1b' not in result.stderr
 
 

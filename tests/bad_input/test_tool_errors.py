@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 import pytest
 from apis.small_models import make, write_image
-from bad_input.kept_run import FOLDER
 from bad_input.one_process import call
+from bad_input.small_runs import FOLDER
 from tool_runner import ROOT, assert_one_line
 
 from vt import apis
@@ -25,7 +25,10 @@ PREDICT, SHOW, EXPLORE = (
 OVER = 'is an input and would be overwritten: give another file to write'
 COMMANDS = [
     ('train.py nowhere.py', 'there is no config nowhere.py'),
-    (f'train.py {DIGITS} --resume nowhere.pth', 'there is no checkpoint to resume from nowhere.pth'),
+    (
+        f'train.py {DIGITS} --resume nowhere.pth',
+        'there is no checkpoint nowhere.pth: train the model first',
+    ),
     (f'train.py {IMAGENET}', 'there is no data/imagenet: put it there, or correct its path'),
     (f'train.py {CIFAR}', 'there is no data/cifar10: put it there, or correct its path'),
     (f'train.py {ADVANCED}', 'there is no checkpoint work_dirs/resnet18_digits/epoch_15.pth: train the model first,'),

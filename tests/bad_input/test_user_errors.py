@@ -4,8 +4,8 @@ import json
 
 import cv2
 import pytest
-from bad_input.kept_run import DIGITS, assert_refused, train
 from bad_input.one_process import refuse
+from bad_input.small_runs import DIGITS, train
 from forked_tools import run_forked
 from tool_runner import ROOT, assert_one_line
 
@@ -245,12 +245,6 @@ def test_a_config(text, words, folder, monkeypatch, capsys):
 def test_an_option(option, words, folder, monkeypatch, capsys):
     options = [option, 'default_hooks.checkpoint=None'] if 'hooks' not in option else [option]
     assert words in refuse(folder, DIGITS, options, monkeypatch, capsys)
-
-
-@pytest.mark.parametrize('option', ['model.bakbone.depth=18', 'model.head.num_classes=7', 'model.head.in_channels=60'])
-def test_files_of_an_earlier_run_stay(option, kept, tmp_path):
-    """Whether the config, the built model or the rehearsal is refused."""
-    assert_refused(train(tmp_path, DIGITS, '--work-dir', kept, options=[option]), 'model', kept)
 
 
 def test_a_traceback_is_shown_on_request_alone_and_lies_in_the_log(tmp_path):

@@ -9,7 +9,17 @@ import torch
 from mmengine.logging import HistoryBuffer
 from safetensors.torch import save
 
-from vt.checkpoints.reading import content_digits, find_damage, find_newest_checkpoint, load_checkpoint
+from vt.checkpoints.reading import content_digits, find_newest_checkpoint, load_checkpoint
+from vt.errors import UserError
+
+
+def find_damage(path):
+    """Why a checkpoint cannot be read, without reading its weights; None if it can."""
+    try:
+        load_checkpoint(path, map_location='meta')
+    except UserError as error:
+        return str(error)
+    return None
 
 
 def checkpoint_of(iteration):

@@ -13,7 +13,7 @@ from checkpoints.odd_files import OBJECTS, WHOLE
 from mmengine.logging import HistoryBuffer
 from safetensors.torch import save
 
-from vt.checkpoints.reading import find_damage, find_newest_checkpoint, load_checkpoint
+from vt.checkpoints.reading import find_newest_checkpoint, load_checkpoint, read_position
 from vt.errors import UserError
 
 SLOTS = torch.zeros(2)
@@ -51,7 +51,7 @@ def test_nothing_runs(kind, tmp_path, marker):
     assert not marker.exists()
     refusal(load_checkpoint, path)
     (tmp_path / 'last_checkpoint').write_text('epoch_1.pth')
-    find_damage(path)
+    read_position(path)
     found, (passed_over,) = find_newest_checkpoint(tmp_path)
     assert (found, passed_over[0]) == (None, path)
     assert not marker.exists()

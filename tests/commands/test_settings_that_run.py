@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from bad_input.kept_run import DIGITS, FOLDER
+from bad_input.small_runs import DIGITS, FOLDER
 from forked_tools import run_forked
 from tool_runner import ROOT, assert_one_line
 

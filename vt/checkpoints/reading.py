@@ -42,10 +42,6 @@ OWN = re.compile(r'(best_.+_|interrupted_|)(epoch|iter)_(0|[1-9]\d*)\.pth')  # n
 is_trusted: ContextVar[bool] = ContextVar('is_trusted', default=False)  # whether checkpoints may run code
 
 
-class RefusedError(UserError):
-    """Complete file that asks for more than weights need, as code would."""
-
-
 @dataclass
 class Checkpoint:
     """A file that was read, and what it says.
@@ -130,8 +126,8 @@ def load_checkpoint(name: str | Path, map_location: Any = None) -> dict:
 
     Raises:
         FileError: the file does not exist, or cannot be opened or downloaded.
-        UserError: the name does not exist, or weights are complex, NaN or infinite; DamagedError or RefusedError if the
-            file is damaged or asks for more than weights need.
+        UserError: the name does not exist, or weights are complex, NaN or infinite, or it asks for more than
+            weights need; DamagedError if the file is damaged.
     """
     if str(name).startswith('timm://'):
         return dict(state_dict=read_timm(str(name).removeprefix('timm://')))
@@ -202,7 +198,7 @@ def _read_weights_only(path: Path, map_location: Any) -> Any:
     """Read a file with only PyTorch's own list of names and our placeholders; libraries may have added others.
 
     Raises:
-        RefusedError: it asks for more.
+        UserError: it asks for more.
     """
     before = serialization.get_safe_globals()
     serialization.clear_safe_globals()
@@ -217,7 +213,7 @@ def _read_weights_only(path: Path, map_location: Any) -> Any:
         serialization.add_safe_globals(before)
 
 
-def _refused(path: Path) -> RefusedError:
+def _refused(path: Path) -> UserError:
     """Return the error of a file that asks for more than weights need."""
     names = []
     with contextlib.suppress(ValueError, pickle.UnpicklingError):  # a format before archives, or other instructions
@@ -225,7 +221,7 @@ def _refused(path: Path) -> RefusedError:
     listed = f'{printable(", ".join(sorted(names)), 300)}, which no weights need and which may run code'
     reason = f'it asks for {listed if names else "more than tensors and plain data"}'
     advice = 'read it within vt.checkpoints.loading.weights_only(unless=True), or to the command of a tool add'
-    return RefusedError(f'{path} is not loaded: {reason}; if you trust whoever wrote it, {advice} {FLAG}')
+    return UserError(f'{path} is not loaded: {reason}; if you trust whoever wrote it, {advice} {FLAG}')
 
 
 def _keep_data(loaded: dict) -> None:
@@ -265,17 +261,6 @@ def own_checkpoints(folder: Path) -> list[tuple[int, str, str, Path]]:
     """
     matches = [(OWN.fullmatch(path.name), path) for path in folder.glob('*.pth')]
     return sorted((int(match[3]), match[2], match[1], path) for match, path in matches if match)
-
-
-def find_damage(path: str | Path) -> str | None:
-    """Return in one line why a checkpoint is damaged; None if it is complete, even if reading it is refused."""
-    try:
-        load_checkpoint(path, map_location='meta')
-    except RefusedError:
-        return None
-    except UserError as error:
-        return str(error)
-    return None
 
 
 def find_newest_checkpoint(folder: str | Path) -> tuple[Path | None, list[tuple[Path, str]]]:

@@ -1,6 +1,7 @@
 """Command of ``tools/train.py``: train a model from a config."""
 
 import argparse
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mmengine.config import Config
@@ -12,8 +13,8 @@ from vt.data_checks.data import check_data
 from vt.engine.batch_size import BatchSizeHook
 from vt.engine.config_data import digest_config
 from vt.engine.imbalance import enter_imbalance
-from vt.engine.interruption.resume import ResumeHook, enter_resume
-from vt.engine.interruption.work_directory import RECORD, WorkDirectory
+from vt.engine.interruption.resume import ResumeHook
+from vt.engine.interruption.work_directory import RECORD, use_work_directory
 from vt.engine.launch import build_runner
 from vt.engine.preparation import check_image_channels
 from vt.engine.run_record import describe_device, record_training
@@ -35,8 +36,9 @@ def train(args: argparse.Namespace) -> None:
         if not (args.resume or cfg.get('resume')):
             raise UserError('--new-schedule is for a resumed run: add --resume')
         cfg.new_schedule = True
-    with WorkDirectory(cfg.work_dir) as folder:
-        notes = enter_resume(cfg, args.resume, folder)
+    start = args.resume or ((cfg.get('load_from') or 'auto') if cfg.get('resume') else None)
+    with use_work_directory(cfg.work_dir, start) as (checkpoint, notes):
+        cfg.resume, cfg.load_from = checkpoint is not None, checkpoint or cfg.get('load_from')
         if not (args.skip_data_check or cfg.get('resume')):  # a resumed run was checked before
             notes += check_data(cfg, ('train', 'val'))
         notes += [] if cfg.get('resume') else compare_preparation(cfg)
@@ -44,7 +46,6 @@ def train(args: argparse.Namespace) -> None:
             cfg.merge_from_dict({'default_hooks.rehearsal': None})
         line = enter_imbalance(cfg)
         runner = build_runner(cfg)
-        runner.register_hook(folder)
         runner.asked = asked
         if line:
             runner.logger.info(line)
@@ -56,7 +57,7 @@ def train(args: argparse.Namespace) -> None:
         if is_main_process():
             record = record_training(runner, args.config, args.cfg_options or {})
             record['digest'] = None if record['kept_settings'] else digest  # only if all settings were used
-            write_json(record, folder.path / RECORD)
+            write_json(record, Path(cfg.work_dir, RECORD))
 
 
 def find_batch_size(cfg: Config, args: argparse.Namespace) -> None:

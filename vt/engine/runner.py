@@ -15,7 +15,7 @@ from mmengine.dist import is_main_process, master_only
 from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
 from mmengine.optim import BaseOptimWrapper, OptimWrapper, OptimWrapperDict
-from mmengine.runner import BaseLoop, EpochBasedTrainLoop, Runner, find_latest_checkpoint
+from mmengine.runner import BaseLoop, EpochBasedTrainLoop, Runner
 from torch import nn
 from torch.distributed.fsdp import FSDPModule
 from torch.utils.data import DataLoader
@@ -24,7 +24,7 @@ from vt.checkpoints.loading import weights_only
 from vt.checkpoints.plain import make_plain
 from vt.checkpoints.weights import load_own_parts, unwrap
 from vt.engine.interruption.seeds import seeded_loader
-from vt.engine.interruption.work_directory import WRITTEN, WorkDirectory
+from vt.engine.interruption.work_directory import use_work_directory
 from vt.engine.processes.sharding import ShardSettings, checkpoint_of, gather, like, shard_run
 from vt.errors import UserError
 from vt.files import interpreting, replacing, write_atomically
@@ -55,7 +55,7 @@ class VTRunner(Runner):
     read weights-only. Written checkpoints contain only tensors, numbers and text, and are never partial.
     """
 
-    asked: Mapping[str, Any] = {}  # values of keys of the config that a start has changed, None for none
+    asked: Mapping[str, Any] | None = None  # values of keys of the config that the tool has changed, None for none
     _dropped: frozenset[str] = frozenset()
     _is_built = False
     _has_begun = False
@@ -71,7 +71,7 @@ class VTRunner(Runner):
         checkpoint = kwargs['checkpoint'] if fn_name == 'before_save_checkpoint' else None
         self._has_begun |= fn_name in ('before_train_epoch', 'before_val_epoch', 'before_test_epoch')
         super().call_hook(fn_name, **kwargs)
-        if fn_name == 'before_train':  # files of an earlier run were set aside
+        if fn_name == 'before_train':
             self._write_config(self.work_dir, self.asked)
         if fn_name == 'before_train_epoch' and not self.cfg.get('compile'):  # compiled graphs count batches once
             keep_statistics_in_backward(self.optim_wrapper, self.model)
@@ -90,7 +90,7 @@ class VTRunner(Runner):
             cfg[key] = value
             if value is None:
                 cfg.pop(key)
-        write_atomically(Path(folder, Path(cfg.filename or self.timestamp).stem + '.py'), WRITTEN + cfg.pretty_text)
+        write_atomically(Path(folder, Path(cfg.filename or self.timestamp).stem + '.py'), cfg.pretty_text)
 
     def build_dataloader(self, dataloader: DataLoader | dict, seed: int | None = None, *args, **kwargs) -> DataLoader:
         if isinstance(dataloader, dict):
@@ -203,14 +203,12 @@ class VTRunner(Runner):
 
     def train(self) -> nn.Module:
         """Train in a work directory of this run alone, which ``tools/train.py`` has entered before."""
-        if any(isinstance(hook, WorkDirectory) for hook in self.hooks):
+        if self.asked is not None:
             return self._train()
-        with WorkDirectory(self.work_dir) as folder:
-            resumes = self.cfg.get('resume')
-            checkpoint = self.cfg.get('load_from') if resumes else None
-            if checkpoint or not (resumes and find_latest_checkpoint(self.work_dir)):
-                folder.begin_from(checkpoint)
-            self.register_hook(folder)
+        asked = (self.cfg.get('load_from') or 'auto') if self.cfg.get('resume') else None
+        with use_work_directory(self.work_dir, asked) as (checkpoint, _):
+            if checkpoint and not asked:
+                raise UserError(f'the run was restarted and has written {checkpoint}: set resume=True to continue it')
             return self._train()
 
     def _train(self) -> nn.Module:

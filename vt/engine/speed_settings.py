@@ -12,7 +12,7 @@ from mmengine.model import BaseDataPreprocessor
 from torch import nn
 
 from vt.checkpoints.weights import unwrap
-from vt.engine.processes.process_variables import number_in
+from vt.engine.processes.distributed import number_in
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # parameters of glibc's mallopt, from malloc.h
 

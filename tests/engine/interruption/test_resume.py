@@ -38,7 +38,7 @@ def copied(finished, tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize('asked', [['--resume'], ['--resume', 'run'], ['--resume', 'run/epoch_4.pth']])
+@pytest.mark.parametrize('asked', [['--resume'], ['--resume', 'run']])
 def test_a_damaged_checkpoint_is_named_and_the_newest_whole_one_taken(asked, copied, finished):
     (copied / 'run/epoch_3.pth').write_bytes(b'')
     result = train(copied, *asked, options=['default_hooks.checkpoint.max_keep_ckpts=-1'])
@@ -60,7 +60,7 @@ def test_where_all_are_damaged_the_run_does_not_begin_anew(copied):
     for path in (copied / 'run').glob('*.pth'):
         path.write_bytes(b'no checkpoint')
     before = sorted((copied / 'run').glob('*.pth'))
-    assert_one_line(train(copied, '--resume'), 'run has no complete checkpoint: remove --resume to start again')
+    assert_one_line(train(copied, '--resume'), 'run has no complete checkpoint: choose another --work-dir')
     assert sorted((copied / 'run').glob('*.pth')) == before
 
 
@@ -89,14 +89,14 @@ def test_a_restart_goes_on_by_itself_but_not_from_an_earlier_run(copied, finishe
     assert 'Epoch(train) [3]' not in result.stdout
     assert 'Epoch(train) [4]' in result.stdout
     assert_same_end(copied / 'run', finished / 'run')
-    fails = ['train_dataloader.dataset.pipeline.0.scale=1']  # a run of the same folder that dies before it saves
-    assert train(copied, options=fails, env=env | dict(TORCHELASTIC_RESTART_COUNT='0')).returncode == 1
-    result = train(copied, env=env, options=['train_cfg.max_epochs=1'])
-    assert 'Epoch(train) [1]' in result.stdout
+    # A run that was refused because of the files of an earlier one does not continue that when it is restarted.
+    for count in '01':
+        result = train(copied, env=env | dict(TORCHELASTIC_RESTART_COUNT=count))
+        assert_one_line(result, 'run has files of an earlier run')
 
 
-def test_a_checkpoint_without_its_optimizer_is_refused(finished):
-    result = train(finished, '--resume', 'run/best_accuracy_top1_epoch_2.pth')
+def test_a_checkpoint_without_its_optimizer_is_refused(finished, tmp_path):
+    result = train(tmp_path, '--resume', finished / 'run/best_accuracy_top1_epoch_2.pth')
     assert_one_line(result, 'best_accuracy_top1_epoch_2.pth has no state of a training run: start from its weights')
 
 

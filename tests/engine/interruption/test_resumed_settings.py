@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-import torch
 from forked_tools import run_forked
 from mmengine.config import Config
 from run_comparison import assert_same_end, final_checkpoint
@@ -163,20 +162,6 @@ def test_epochs_of_another_length_go_on_at_the_same_epoch(copied, batch_size, ar
         assert checkpoint['meta']['iter'] == 2 * 40 // batch_size
         rates[path] = [group['lr'] for group in checkpoint['optimizer']['param_groups']]
     assert rates[copied] == rates[copied / 'whole']
-
-
-def test_a_checkpoint_of_another_library(copied):
-    """It has no settings; what the optimizer's state tells is compared all the same."""
-    path = copied / 'run/epoch_1.pth'
-    checkpoint = torch.load(path, weights_only=True)
-    del checkpoint['meta']['settings']
-    torch.save(checkpoint, path)
-    result = train(copied, '--resume', options=['optim_wrapper.optimizer.type=RAdam'])
-    assert_one_line(result, 'the checkpoint has another optimizer, with amsgrad, fused: resume with')
-    rows = table(train(copied, '--resume', options=[f'{LR}=0.5', f'{DECAY}=0.25', 'train_cfg.val_interval=1']))
-    assert rows.keys() == {LR, DECAY, NEXT, LAST}
-    assert rows[DECAY] == ('0.05', '0.25', '0.05')
-    assert rows[NEXT][0] == rows[NEXT][2] != rows[NEXT][1]
 
 
 def test_the_flag_where_it_has_no_effect(copied, tmp_path):

@@ -10,7 +10,7 @@ from forked_tools import ForkedTool
 from process_groups import free_port, run_processes
 from tool_runner import ROOT, SMALL_CLASSIFIER
 
-from vt.engine.processes.process_variables import find_launcher, first_node, set_process_variables
+from vt.engine.processes.distributed import find_launcher, first_node, set_process_variables
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 

@@ -10,12 +10,12 @@ from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
 from torch.distributed.fsdp import FSDPModule
 
-from vt.checkpoints.reading import own_checkpoints
+from vt.checkpoints.reading import OWN, own_checkpoints
 from vt.engine.checks.losses import why_not_save
 from vt.files import POINTER, write_atomically
 from vt.registry import HOOKS
 
-STEPS, INTERRUPTED, BEST = 'steps', 'interrupted', 'best'  # kinds of checkpoints, beside the names of several scores
+INTERRUPTED = 'interrupted_'  # prefix of names
 
 
 @HOOKS.register_module()
@@ -34,41 +34,38 @@ class CheckpointHook(PlainCheckpointHook):
     def before_train(self, runner: Runner) -> None:
         self._unit = 'epoch' if self.by_epoch else 'iter'
         super().before_train(runner)
-        self._saved = runner.iter
-        self._most_steps = self.max_keep_ckpts if self.max_keep_ckpts > 0 else math.inf
-        self._own: dict[str, list[Path]] = {}  # what this hook has written and may remove, by kind, oldest first
-        if runner.iter:
-            self._find_own(runner)
+        # What this hook has written and may remove, by the prefix of the name, oldest first.
+        self._own: dict[str, list[Path]] = self._find_own(runner) if runner.iter else {}
+        newest = Path(self.out_dir, self.filename_tmpl.format(runner.epoch if self.by_epoch else runner.iter))
+        self._saved = runner.iter if newest in self._own.get('', ()) else None  # iteration of the last such file
 
-    def _find_own(self, runner: Runner) -> None:
-        """Go on with the checkpoints that this hook has written up to the one that the run resumes from.
+    def _find_own(self, runner: Runner) -> dict[str, list[Path]]:
+        """Return the checkpoints that this hook has written up to the one that the run resumes from.
 
         A run that was killed has left at most one more than are kept. Still more were kept on purpose, by another
         setting: they stay.
         """
-        done = runner.epoch if self.by_epoch else runner.iter
-        found = {STEPS: self._find('', done), INTERRUPTED: self._find('interrupted_', runner.iter, 'iter')}
-        newest = found[INTERRUPTED].get(runner.iter) or found[STEPS].get(done)
-        self.last_ckpt = None if newest is None else str(newest)
-        scored = [name.removeprefix('val/') for name in runner.message_hub.log_scalars if name.startswith('val/')]
-        for key in self.key_indicators if self.save_best else ():
-            bests = found[BEST if len(self.key_indicators) == 1 else key] = {}
-            for name in scored if key == 'auto' else [key]:
-                bests |= self._find(f'best_{name.replace("/", "_")}_', done)
-        for kind, paths in found.items():
-            if kind == INTERRUPTED or len(paths) <= (self._most_steps if kind == STEPS else 1) + 1:
-                self._own[kind] = [*paths.values()]
+        begin, names = dict(epoch=runner.epoch, iter=runner.iter), self.key_indicators if self.save_best else ()
+        if 'auto' in names:
+            names = [name.removeprefix('val/') for name in runner.message_hub.log_scalars if name.startswith('val/')]
+        units = {'': self._unit, INTERRUPTED: 'iter'}
+        units |= {f'best_{name.replace("/", "_")}_': self._unit for name in names}
+        found: dict[str, list[Path]] = {prefix: [] for prefix in units}
+        for step, unit, prefix, path in own_checkpoints(Path(self.out_dir)):
+            if units.get(prefix) == unit and step <= begin[unit] and _is_plain(path):
+                found[prefix].append(path)
+        return {prefix: paths for prefix, paths in found.items() if len(paths) <= self._most(prefix) + 1}
 
-    def _find(self, prefix: str, last: int, unit: str = '') -> dict[int, Path]:
-        """Return the files up to step ``last`` that have a name of this hook, by their steps; no links."""
-        named, found = (unit or self._unit, prefix), own_checkpoints(Path(self.out_dir))
-        return {step: path for step, *name, path in found if (*name,) == named and step <= last and _is_plain(path)}
+    def _most(self, prefix: str) -> float:
+        """Return how many checkpoints of a name are kept."""
+        if prefix:
+            return 1
+        return self.max_keep_ckpts if self.max_keep_ckpts > 0 else math.inf
 
     def after_train(self, runner: Runner) -> None:
         """Save what a run that stopped early has trained since its last checkpoint."""
         if self.save_last and runner.train_loop.stop_training and self._saved != runner.iter:
-            done = runner.epoch if self.by_epoch else runner.iter
-            self._save_step(runner, done, dict(epoch=runner.epoch, iter=runner.iter))
+            self._save_step(runner, dict(epoch=runner.epoch, iter=runner.iter))
 
     def save_interrupted(self, runner: Runner) -> str:
         """Save after the current iteration, anywhere in an epoch; the next checkpoint replaces this one.
@@ -78,18 +75,18 @@ class CheckpointHook(PlainCheckpointHook):
         """
         step = runner.iter + 1
         if _may_save(runner):
-            self._save(runner, INTERRUPTED, f'interrupted_iter_{step}.pth', dict(epoch=runner.epoch, iter=step))
+            self._save(runner, f'{INTERRUPTED}iter_{step}.pth', dict(epoch=runner.epoch, iter=step))
         return self.last_ckpt
 
     def after_train_epoch(self, runner: Runner) -> None:
         is_last = self.save_last and self.is_last_train_epoch(runner)
         if self.by_epoch and (is_last or self.every_n_epochs(runner, self.interval, self.save_begin)):
-            self._save_step(runner, runner.epoch + 1, dict(epoch=runner.epoch + 1, iter=runner.iter))
+            self._save_step(runner, dict(epoch=runner.epoch + 1, iter=runner.iter))
 
     def after_train_iter(self, runner: Runner, *args, **kwargs) -> None:
         is_last = self.save_last and self.is_last_train_iter(runner)
         if not self.by_epoch and (is_last or self.every_n_train_iters(runner, self.interval, self.save_begin)):
-            self._save_step(runner, runner.iter + 1, dict(epoch=runner.epoch, iter=runner.iter + 1))
+            self._save_step(runner, dict(epoch=runner.epoch, iter=runner.iter + 1))
 
     def after_val_epoch(self, runner: Runner, metrics: dict) -> None:
         """Save the best checkpoint, then the last one again, which records the best one's name and the validation."""
@@ -101,44 +98,45 @@ class CheckpointHook(PlainCheckpointHook):
         self.best_ckpt_path_dict = dict.fromkeys(self.save_best or ())
         super().after_val_epoch(runner, metrics)
         self.last_ckpt = last
-        written = {BEST: self.best_ckpt_path, **self.best_ckpt_path_dict}
-        better = {kind: path for kind, path in written.items() if path}
-        for kind, path in better.items():
-            self._note(kind, Path(path))
-        if last and better:
-            meta = dict(epoch=runner.epoch, iter=runner.iter)
-            self._save_step(runner, meta['epoch' if self.by_epoch else 'iter'], meta)
+        better = [path for path in (self.best_ckpt_path, *self.best_ckpt_path_dict.values()) if path]
+        for path in better:
+            self._note(Path(path))
+        if better and self._saved == runner.iter:
+            self._save_step(runner, dict(epoch=runner.epoch, iter=runner.iter))
 
-    def _save_step(self, runner: Runner, step: int, meta: dict) -> None:
+    def _save_step(self, runner: Runner, meta: dict) -> None:
         if not _may_save(runner):
             return
+        step = meta[self._unit]
         if self._saved != meta['iter']:  # once, also if the validation is added
             runner.logger.info(f'Saving checkpoint at {step} {"epochs" if self.by_epoch else "iterations"}')
-        self._save(runner, STEPS, self.filename_tmpl.format(step), meta)
+        self._saved = meta['iter']
+        self._save(runner, self.filename_tmpl.format(step), meta)
 
-    def _save(self, runner: Runner, kind: str, name: str, meta: dict) -> None:
+    def _save(self, runner: Runner, name: str, meta: dict) -> None:
+        """Save, then remove what is outdated, also interrupted and best checkpoints."""
         average_gradients(runner)
         path = Path(self.out_dir, name)
-        self.last_ckpt, self._saved = str(path), meta['iter']
+        self.last_ckpt = str(path)
         runner.message_hub.update_info('last_ckpt', self.last_ckpt)
         parts = dict(save_optimizer=self.save_optimizer, save_param_scheduler=self.save_param_scheduler, **self.args)
         runner.save_checkpoint(self.out_dir, name, meta=meta, by_epoch=self.by_epoch, **parts)
-        self._note(kind, path)
-        if is_main_process():
-            write_atomically(Path(runner.work_dir, POINTER), self.last_ckpt)
-            self._remove_outdated(is_interrupted=kind == INTERRUPTED)
-
-    def _remove_outdated(self, is_interrupted: bool) -> None:
-        most = dict.fromkeys(self._own, 1) | {STEPS: self._most_steps, INTERRUPTED: int(is_interrupted)}
-        for kind, paths in self._own.items():
-            while len(paths) > most[kind]:
-                outdated = paths.pop(0)
+        self._note(path)
+        if not is_main_process():
+            return
+        write_atomically(Path(runner.work_dir, POINTER), self.last_ckpt)
+        for prefix, own in self._own.items():
+            most = 0 if prefix == INTERRUPTED and path not in own else self._most(prefix)
+            while len(own) > most:
+                outdated = own.pop(0)
                 if _is_plain(outdated):
                     outdated.unlink()
 
-    def _note(self, kind: str, path: Path) -> None:
-        """Remember the newest checkpoint of a kind."""
-        self._own[kind] = [*(other for other in self._own.get(kind, ()) if other != path), path]
+    def _note(self, path: Path) -> None:
+        """Remember the newest checkpoint of a name."""
+        own = self._own.setdefault(OWN.sub(r'\1', path.name), [])
+        if path not in own:
+            own.append(path)
 
 
 def _is_plain(path: Path) -> bool:

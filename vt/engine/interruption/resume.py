@@ -1,98 +1,21 @@
-"""Resume a run exactly: choose the checkpoint, and restore what mmengine does not save."""
+"""Resume a run exactly: save and restore what mmengine does not."""
 
 import json
 from bisect import bisect
-from pathlib import Path
-from typing import Any
 
-from mmengine.config import Config
-from mmengine.dist import broadcast_object_list, is_main_process
 from mmengine.hooks import EMAHook, Hook
 from mmengine.runner import EpochBasedTrainLoop as WholeEpochsLoop
 from mmengine.runner import Runner
 from torch.utils.data import BatchSampler
 
-from vt.checkpoints.reading import find_damage, find_newest_checkpoint
-from vt.engine.prepare import require_file
-from vt.engine.processes.distributed import any_process
-from vt.engine.processes.process_variables import number_in
 from vt.engine.processes.sharding import like
 from vt.engine.schedules import epoch_length
 from vt.errors import UserError
 from vt.registry import HOOKS, LOOPS
-from vt.untrusted_text import printable
 
 from .checkpoint_hook import is_accumulating
 from .resumed_settings import settings_of, settle
 from .seeds import NumberedSampler
-from .work_directory import WorkDirectory
-
-# Set when torchrun or SLURM restarts a run with the same command line.
-RESTARTS = ('TORCHELASTIC_RESTART_COUNT', 'SLURM_RESTART_COUNT')
-
-
-def enter_resume(cfg: Config, asked: str | None, folder: WorkDirectory) -> list[str]:
-    """Choose the checkpoint to resume from, and set ``resume`` and ``load_from`` of the config.
-
-    Call it in all processes. If the file is damaged, the newest complete one of the same folder is used. A run that
-    torchrun or SLURM restarts resumes from its own last checkpoint, if there is one.
-
-    Args:
-        cfg: config of the run, changed in place.
-        asked: value of ``--resume``: a path or a folder with checkpoints, a URL, ``'auto'`` for the newest checkpoint
-            in the work directory, or None.
-        folder: the work directory, which this run has locked.
-
-    Returns:
-        Lines for the log.
-
-    Raises:
-        UserError: a file does not exist, or all checkpoints are damaged.
-    """
-    was_restarted = any_process(any(number_in(name) > 0 for name in RESTARTS))
-    if asked is None and cfg.get('resume'):
-        asked = cfg.get('load_from') or 'auto'
-    if was_restarted:  # the run may have written a checkpoint, possibly a damaged one
-        newest = find_newest_checkpoint(cfg.work_dir) if is_main_process() else ()
-        asked = 'auto' if any_process(any(newest)) else asked
-    if asked not in (None, 'auto') and not Path(asked).is_dir():
-        require_file(asked, 'checkpoint to resume from')
-    # The main process chooses, since a file system may look different to other processes.
-    choice: list[Any] = [_choose(cfg.work_dir, asked) if is_main_process() else None]
-    broadcast_object_list(choice)
-    checkpoint, notes = choice[0]
-    if asked != 'auto' or checkpoint is None:
-        folder.begin_from(checkpoint)
-    if asked is not None:
-        cfg.resume = checkpoint is not None
-        cfg.load_from = checkpoint or cfg.get('load_from')
-    if cfg.get('load_from'):
-        require_file(cfg.load_from, 'checkpoint of load_from,')
-    return notes
-
-
-def _choose(work_dir: str, asked: str | None) -> tuple[str | None, list[str]]:
-    """Return a complete checkpoint or None, and lines for the log about checkpoints not used."""
-    if asked is None or '://' in asked:
-        return asked, []
-    folder = Path(work_dir if asked == 'auto' else asked)
-    is_file = asked != 'auto' and not folder.is_dir()
-    damage = find_damage(asked) if is_file else None
-    if is_file and damage is None:
-        return asked, []
-    folder = folder.parent if is_file else folder
-    newest, others = find_newest_checkpoint(folder)
-    damaged = ({} if damage is None else {Path(asked): damage}) | dict(others)
-    lines = [printable(line) for line in damaged.values()]
-    if newest is not None:
-        return str(newest), [f'{line}. Resuming from {newest} instead' for line in lines]
-    if lines:
-        raise UserError(f'{lines[0]}; {folder} has no complete checkpoint: remove --resume to start again')
-    if asked != 'auto':
-        raise UserError(f'--resume {asked}: the folder has no checkpoint')
-    earlier = max(folder.glob('earlier_run_*'), default=None)
-    hint = '' if earlier is None else f' (for an earlier run, use --resume {earlier})'
-    return None, [f'There is nothing to resume in {folder}{hint}: training starts from the beginning']
 
 
 @LOOPS.register_module()

@@ -19,7 +19,6 @@ SEED, PROCESSES = 'randomness.seed', 'number of processes'
 SCHEDULE = re.compile(r'param_scheduler\b|auto_scale_lr\.|optim_wrapper\.(\w+\.)?(optimizer|paramwise_cfg)\.')
 OF_ONE_START = ('work_dir', 'load_from', 'resume', 'launcher', 'new_schedule')
 TYPE = 'optim_wrapper.optimizer.type'
-OF_SCHEDULES = ('initial_', 'max_', 'min_', 'momentum')  # keys that schedulers add to parameter groups
 OTHER = ': resume with those settings of the optimizer, or use load_from'
 
 
@@ -56,22 +55,20 @@ def settle(runner: Runner, checkpoint: dict, length: int, is_rescaled: bool = Fa
         Settings of the checkpoint that are used in place of the config's, by their dotted keys.
 
     Raises:
-        UserError: the checkpoint has another kind of optimizer or other parameter groups, or without ``new_schedule``
-            another kind of schedule, or another schedule of epochs of another length.
+        UserError: the checkpoint has no settings, another kind of optimizer or other parameter groups, or without
+            ``new_schedule`` another kind of schedule, or another schedule of epochs of another length.
     """
     is_new, asked, meta = bool(runner.cfg.get('new_schedule')), settings_of(runner), checkpoint['meta']
-    written = json.loads(meta.get('settings') or 'null')  # None in a checkpoint of another library
-    had = dict(written or asked | _optimizer_settings(runner, checkpoint))
+    if 'settings' not in meta:
+        raise UserError('the checkpoint has no settings of its run (vt.ResumeHook): start from its weights, load_from')
+    had = json.loads(meta['settings'])
     had[SEED] = None if asked.get(SEED) is None else meta.get('seed')
     keys = sorted(key for key in asked | had if asked.get(key) != had.get(key))
     scheduled = [key for key in keys if SCHEDULE.match(key) and not key.endswith('.type')]
     then, now = (str(settings.get(TYPE)).rpartition('.')[2] for settings in (had, asked))
-    groups = [len(checkpoint['optimizer']['param_groups']), len(runner.optim_wrapper.optimizer.param_groups)]
     if then != now:  # states of Adam and AdamW, for one, have the same keys
         raise UserError(f'the checkpoint has the optimizer {then}, and the config {now}{OTHER}')
-    foreign = checkpoint['optimizer']['param_groups'][0].keys() - runner.optim_wrapper.optimizer.param_groups[0].keys()
-    if foreign := sorted(name for name in foreign if not name.startswith(OF_SCHEDULES)):
-        raise UserError(f'the checkpoint has another optimizer, with {", ".join(foreign)}{OTHER}')
+    groups = [len(checkpoint['optimizer']['param_groups']), len(runner.optim_wrapper.optimizer.param_groups)]
     if groups[0] != groups[1]:
         raise UserError(f'the checkpoint has {groups[0]} parameter groups, not {groups[1]} (paramwise_cfg){OTHER}')
     if is_rescaled and any(not scheduler.by_epoch for scheduler in runner.param_schedulers or ()):
@@ -85,11 +82,11 @@ def settle(runner: Runner, checkpoint: dict, length: int, is_rescaled: bool = Fa
         raise UserError(f'the checkpoint has other schedulers than param_scheduler: resume with those, or add {FLAG}')
     kept = {key: had.get(key) for key in keys if key == SEED or (key in scheduled and not is_new)}
     table = [(key, had.get(key), asked.get(key), (had if key in kept else asked).get(key)) for key in keys]
-    if keys or is_rescaled or not written:
+    if keys or is_rescaled:
         rates = _compare_rates(runner, checkpoint, length)
         table += [(*row, row[2 if is_new else 1]) for row in rates]
         scheduled = scheduled or [setting for setting, *_ in rates]
-        if is_new and (scheduled or not written):
+        if is_new and scheduled:
             _take_config(runner, checkpoint, length)
     if table:
         advice = f'; {FLAG} uses learning rate, decay and schedule of the config' if scheduled and not is_new else ''
@@ -98,16 +95,6 @@ def settle(runner: Runner, checkpoint: dict, length: int, is_rescaled: bool = Fa
         log = runner.logger.warning if kept or advice else runner.logger.info
         log(f'The checkpoint and the config differ{advice}:\n{shown}')
     return kept
-
-
-def _optimizer_settings(runner: Runner, checkpoint: dict) -> dict[str, Any]:
-    """Return the settings that the optimizer state of a checkpoint contains."""
-    state = checkpoint['optimizer']
-    group = state.get('base_param_settings') or state['param_groups'][0]
-    group = group | {'lr': group.get('initial_lr', group.get('lr'))}
-    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in group.items()}
-    given = runner.cfg.optim_wrapper.optimizer
-    return {f'optim_wrapper.optimizer.{name}': plain[name] for name in given if name in plain}
 
 
 def _schedulers_fit(runner: Runner, checkpoint: dict) -> bool:

@@ -1,109 +1,59 @@
-"""One training at a time in a work directory; a new one sets the files of an earlier one aside."""
+"""The folder of a training: one training at a time, the checkpoint that it starts from, nothing of another run lost."""
 
 import fcntl
 import os
 import socket
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from types import TracebackType
-from typing import TextIO
+from typing import Any, TextIO
 
-from mmengine.dist import barrier, is_main_process
-from mmengine.hooks import Hook
-from mmengine.runner import Runner
+from mmengine.dist import broadcast_object_list, is_main_process
 
-from vt.checkpoints.reading import own_checkpoints, read_position
-from vt.engine.processes.process_variables import number_in
+from vt.checkpoints.reading import find_newest_checkpoint, own_checkpoints
+from vt.engine.processes.distributed import any_process, number_in
 from vt.errors import UserError
-from vt.files import POINTER, open_plain, write_atomically
+from vt.files import open_plain
+from vt.untrusted_text import printable
 
-WRITTEN = '# Config of a run\n'  # first line of the configs that runs write
 LOCK, RECORD = 'run.lock', 'training.json'
-PLAN = 'to_set_aside'  # names of the files that a run sets aside when it begins, one a line
+# Set when torchrun or SLURM restarts a run with the same command line.
+RESTARTS = ('TORCHELASTIC_RESTART_COUNT', 'SLURM_RESTART_COUNT')
 
 
-class WorkDirectory(Hook):
-    """Exclusive use of a work directory by a training: a context manager, and a hook of the runner.
+@contextmanager
+def use_work_directory(work_dir: str, asked: str | None) -> Iterator[tuple[str | None, list[str]]]:
+    """Use a work directory for one training, and choose the checkpoint that it resumes from.
 
-    Files of an earlier run, and of later iterations than the one that a run resumes from, move to the subfolder
-    ``earlier_run_<date>`` after the rehearsal, before the first iteration. A run that fails or is stopped by Ctrl-C
-    before leaves the folder as it was; if it is killed, the next one moves them first, so that no run mixes with
-    another one.
+    Enter it in all processes. A training continues the newest checkpoint of its folder, or needs a folder without
+    files of an earlier run. One that torchrun or SLURM restarts continues from its own newest checkpoint.
 
     Args:
         work_dir: the folder.
+        asked: value of ``--resume``: a path, a folder or ``'auto'`` (the work directory) for its newest complete
+            checkpoint, a URL, or None.
+
+    Yields:
+        The checkpoint, or None to start from the beginning; lines for the log.
 
     Raises:
-        UserError: on entering the context, if another training uses the folder.
+        UserError: another training uses the folder, it has files of an earlier run, or all checkpoints are damaged.
     """
-
-    priority = 95  # after the rehearsal, before ResumeHook validates
-
-    def __init__(self, work_dir: str) -> None:
-        self.path = Path(work_dir)
-        self._plan = self.path / PLAN
-        self._moved = ''
-        self._has_begun = False
-
-    def __enter__(self) -> 'WorkDirectory':
-        if is_main_process():
-            self._lock = lock_folder(self.path)
-            self._set_aside()
-        return self
-
-    def __exit__(self, kind: type | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        if not is_main_process():
-            return
-        starts_again = number_in('TORCHELASTIC_MAX_RESTARTS') > 0
-        if error is not None and not (self._has_begun or starts_again):  # also Ctrl-C
-            self._plan.unlink(missing_ok=True)
-        self._lock.close()
-
-    def begin_from(self, checkpoint: str | None) -> None:
-        """Plan which files to set aside; call it unless the run continues the one in the folder.
-
-        Args:
-            checkpoint: the checkpoint that the user named to resume from; None for a run from the beginning.
-        """
-        is_here = checkpoint is not None and Path(checkpoint).resolve().parent == self.path.resolve()
-        if is_main_process() and (names := self._names(read_position(checkpoint) if is_here else None)):
-            write_atomically(self._plan, '\n'.join(names))
-
-    def before_train(self, runner: Runner) -> None:
-        barrier()  # every process has loaded the weights that the run begins with
-        self._has_begun = True
-        if is_main_process():
-            self._set_aside()
-        if self._moved:
-            runner.logger.warning(self._moved)
-
-    def _names(self, position: tuple[int, int] | str | None) -> list[str]:
-        """Return the names of the files of a run: all, or those of later iterations than ``position``."""
-        is_position = isinstance(position, tuple)
-        done = dict(zip(('epoch', 'iter'), position if is_position else (-1, -1)))
-        names = [path.name for step, unit, _, path in own_checkpoints(self.path) if step > done[unit]]
-        if not names and (is_position or not (self.path / RECORD).exists()):
-            return []
-        configs = [path for path in self.path.glob('*.py') if path.is_file()]
-        configs = [path.name for path in configs if path.read_text(errors='replace').startswith(WRITTEN)]
-        return [*names, *configs, POINTER, RECORD]
-
-    def _set_aside(self) -> None:
-        """Move what a plan names; the folder has the date of the plan, so that a later run finishes it after a kill."""
-        if not self._plan.is_file():
-            return
-        names = {Path(line).name for line in self._plan.read_text(errors='replace').split('\n')} - {'', '..'}
-        paths = [path for path in (self.path / name for name in names) if os.path.lexists(path)]
-        date = time.strftime('%Y%m%d_%H%M%S', time.localtime(self._plan.stat().st_mtime))
-        target = self.path / f'earlier_run_{date}'
-        while target.is_symlink() or any(os.path.lexists(target / path.name) for path in paths):
-            target = target.with_name(f'{target.name}_')
-        target.mkdir(exist_ok=True)
-        for path in paths:
-            path.rename(target / path.name)
-        self._plan.unlink()
-        self._moved = f'Files of an earlier run, or of later iterations, in {self.path} were moved to {target}'
+    was_restarted = any_process(any(number_in(name) > 0 for name in RESTARTS))
+    with lock_folder(Path(work_dir)) if is_main_process() else nullcontext() as lock:
+        # The main process chooses, since a file system may look different to other processes.
+        choice: list[Any] = [None]
+        if lock is not None:
+            lock.seek(0)
+            has_begun = was_restarted and lock.read(1) != ''  # a run that was refused has left no line
+            lock.truncate(0)
+            choice[0] = choose_start(Path(work_dir), asked, has_begun)
+            lock.write(f'process {os.getpid()} on {socket.gethostname()} since {time.strftime("%Y-%m-%d %H:%M:%S")}\n')
+            lock.flush()
+        broadcast_object_list(choice)
+        yield choice[0]
 
 
 def lock_folder(folder: Path) -> TextIO:
@@ -127,7 +77,43 @@ def lock_folder(folder: Path) -> TextIO:
         ) from error
     except OSError as error:
         print(f'warning: {folder} cannot be locked ({error}): do not start another training in it', file=sys.stderr)
-    file.truncate(0)
-    file.write(f'process {os.getpid()} on {socket.gethostname()} since {time.strftime("%Y-%m-%d %H:%M:%S")}\n')
-    file.flush()
     return file
+
+
+def choose_start(folder: Path, asked: str | None, is_own: bool) -> tuple[str | None, list[str]]:
+    """Choose the checkpoint that a training in a folder resumes from, see :func:`use_work_directory`.
+
+    Args:
+        folder: the work directory.
+        asked: value of ``--resume``, or None.
+        is_own: whether this run, before it was restarted, has written what is in the folder.
+
+    Returns:
+        The checkpoint or None, and lines for the log about checkpoints not used.
+    """
+    newest, damaged = find_newest_checkpoint(folder)
+    asked = 'auto' if is_own and (newest or damaged) else asked
+    checkpoint, notes = asked, []
+    if asked == 'auto':
+        checkpoint, notes = _describe(folder, newest, damaged)
+        if checkpoint is None:
+            notes = [f'There is nothing to resume in {folder}: training starts from the beginning']
+    elif asked is not None and Path(asked).is_dir():
+        checkpoint, notes = _describe(Path(asked), *find_newest_checkpoint(asked))
+        if checkpoint is None:
+            raise UserError(f'--resume {asked}: the folder has no checkpoint')
+    files = [path.name for *_, path in own_checkpoints(folder)]
+    files += [RECORD] if os.path.lexists(folder / RECORD) else []
+    continues = checkpoint is not None and newest is not None and Path(checkpoint).resolve() == newest.resolve()
+    if files and not (is_own or continues):
+        how = f'--resume continues from {newest.name}' if newest else 'it has no checkpoint to resume from'
+        raise UserError(f'{folder} has files of an earlier run ({files[-1]}): {how}; or choose another --work-dir')
+    return checkpoint, notes
+
+
+def _describe(folder: Path, newest: Path | None, damaged: list[tuple[Path, str]]) -> tuple[str | None, list[str]]:
+    """Return the newest checkpoint of a folder, and lines about damaged ones; raise an error if all are damaged."""
+    lines = [printable(line) for _, line in damaged]
+    if lines and newest is None:
+        raise UserError(f'{lines[0]}; {folder} has no complete checkpoint: choose another --work-dir to start again')
+    return newest and str(newest), [f'{line}. Resuming from {newest} instead' for line in lines]

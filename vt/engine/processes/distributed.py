@@ -1,27 +1,32 @@
-"""Distributed runs: join the process group, and agree on states of the run."""
+"""Distributed runs: join the processes of torchrun, SLURM or MPI, and agree on states of the run."""
 
 import atexit
 import functools
 import gc
 import os
+import re
+import socket
 from datetime import timedelta
 from typing import Any
 
 import torch
 from mmengine.config import Config
 from mmengine.device import get_device
-from mmengine.dist import all_reduce, get_world_size, init_dist, is_distributed
+from mmengine.dist import all_reduce, get_world_size, is_distributed
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
-from mmengine.utils.dl_utils import set_multi_processing
 from torch import distributed
 
 from vt.errors import UserError
 from vt.registry import HOOKS
 
-from .process_variables import set_process_variables
-
 TIMEOUT = 1800  # seconds to wait for other processes; PyTorch's default
+# Variables of each launcher for rank, world size and local rank, and the command that starts it.
+LAUNCHERS = dict(
+    pytorch=('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'torchrun, or tools/dist_train.sh'),
+    mpi=('OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_SIZE', 'OMPI_COMM_WORLD_LOCAL_RANK', 'mpirun'),
+    slurm=('SLURM_PROCID', 'SLURM_NTASKS', 'SLURM_LOCALID', 'srun, or tools/slurm_train.sh'),
+)
 
 
 def join_processes(cfg: Config) -> None:
@@ -39,7 +44,7 @@ def join_processes(cfg: Config) -> None:
     if not is_distributed():
         atexit.register(_leave_process_group)
         try:
-            _join(cfg.get('env_cfg', {}))
+            _join(**cfg.get('env_cfg', {}).get('dist_cfg', {}))
         except RuntimeError as error:
             raise UserError(
                 'could not connect to the other processes at {MASTER_ADDR}:{MASTER_PORT} ({}): check that the port is '
@@ -54,15 +59,82 @@ def join_processes(cfg: Config) -> None:
         cfg.model_wrapper_cfg = wrapper | dict(cfg.get('model_wrapper_cfg') or {})
 
 
-def _join(env_cfg: dict) -> None:
-    dist_cfg = dict(dict(timeout=TIMEOUT), **env_cfg.get('dist_cfg', {}))
-    timeout = timedelta(seconds=dist_cfg['timeout'])
-    meeting = _meet_again(timeout)
+def number_in(name: str, default: int = 0) -> int:
+    """Return the number in an environment variable; the default if it is not set or empty."""
+    return int(os.environ.get(name) or default)
+
+
+def find_launcher() -> str:
+    """Return the launcher of this process by its environment: ``'pytorch'``, ``'mpi'``, ``'slurm'`` or ``'none'``."""
+    if 'RANK' in os.environ and 'WORLD_SIZE' in os.environ:
+        return 'pytorch'
+    if number_in('OMPI_COMM_WORLD_SIZE', 1) > 1:
+        return 'mpi'
+    # SLURM_NTASKS is also set in a batch script, which is not one of the tasks; only srun sets this variable.
+    if number_in('SLURM_STEP_NUM_TASKS', 1) > 1:
+        return 'slurm'
+    return 'none'
+
+
+def set_process_variables(launcher: str) -> str:
+    """Set the environment variables that PyTorch reads from those of a launcher; a second call has no effect.
+
+    Args:
+        launcher: ``'pytorch'``, ``'slurm'`` or ``'mpi'``; ``'auto'`` detects it; ``'none'`` is a run of one process.
+
+    Returns:
+        ``'none'``, or ``'pytorch'`` for one of several processes, since the environment is now that of torchrun.
+
+    Raises:
+        UserError: variables of the launcher are missing, or the address of the main process is unknown.
+    """
+    launcher = find_launcher() if launcher == 'auto' else launcher
+    if launcher == 'none':
+        return launcher
+    *names, command = LAUNCHERS[launcher]
+    for name in names[:2]:
+        if name not in os.environ:
+            raise UserError(f'--launcher {launcher}: {name} is not set; start the processes with {command}')
+    rank, world_size, local_rank = (str(number_in(name)) for name in names)
+    if launcher != 'pytorch' and torch.cuda.device_count() == 1:
+        local_rank = '0'  # the scheduler gives each process only its own GPU
+    os.environ.update(RANK=rank, WORLD_SIZE=world_size, LOCAL_RANK=local_rank)
+    os.environ.setdefault('MKL_NUM_THREADS', os.environ.get('OMP_NUM_THREADS', '1'))  # avoids mmengine's warning
+    if 'MASTER_ADDR' not in os.environ:
+        os.environ['MASTER_ADDR'] = _find_address(launcher)
+    job = sum(number_in(name) for name in ('SLURM_JOB_ID', 'SLURM_STEP_ID'))  # jobs may share a machine
+    port = 15000 + job % 15000 if launcher == 'slurm' else 29500
+    os.environ['MASTER_PORT'] = str(number_in('MASTER_PORT', number_in('PORT', port)))
+    try:
+        socket.getaddrinfo(os.environ['MASTER_ADDR'], None)
+    except OSError as error:  # PyTorch would retry until its timeout
+        raise UserError(
+            f'there is no machine {os.environ["MASTER_ADDR"]}: set MASTER_ADDR to the name or address of the first '
+            'machine'
+        ) from error
+    return 'pytorch'
+
+
+def _find_address(launcher: str) -> str:
+    if launcher == 'slurm':
+        return first_node(os.environ.get('SLURM_STEP_NODELIST') or os.environ.get('SLURM_NODELIST') or '127.0.0.1')
+    if launcher == 'mpi' and os.environ.get('OMPI_COMM_WORLD_LOCAL_SIZE') == os.environ['OMPI_COMM_WORLD_SIZE']:
+        return '127.0.0.1'
+    raise UserError(f'--launcher {launcher}: MASTER_ADDR is not set; set it to the machine of the first process')
+
+
+def first_node(nodes: str) -> str:
+    """Return the first machine of a node list of SLURM: ``'node07'`` of ``'node[07-12,15],gpu1'``."""
+    return re.sub(r'\[(\w+)[^\]]*\]', r'\1', nodes).split(',')[0]
+
+
+def _join(backend: str = 'nccl', timeout: float = TIMEOUT, **options: Any) -> None:
     if get_device() == 'cpu':
-        distributed.init_process_group('gloo', timeout=timeout, **meeting)
-    else:  # in the order of mmengine's runner, which sets the start method of workers first
-        set_multi_processing(**env_cfg.get('mp_cfg', {}), distributed=True)
-        init_dist('pytorch', **dist_cfg, **meeting)
+        backend = 'gloo'
+    else:
+        torch.cuda.set_device(number_in('LOCAL_RANK'))
+    wait = timedelta(seconds=timeout)
+    distributed.init_process_group(backend, timeout=wait, **options, **_meet_again(wait))
 
 
 def _meet_again(timeout: timedelta) -> dict:
@@ -113,9 +185,7 @@ class SyncBuffersHook(Hook):
 
     Each process computes them from its own share of the data, but only the main one writes checkpoints. mmengine's hook
     of this name averages only at the end of epochs; then a checkpoint within an epoch would change the rounding.
-    ``EMAHook`` runs afterwards, so that it averages equal buffers.
-
-    All are averaged in one message.
+    ``EMAHook`` runs afterwards, so that it averages equal buffers. All are averaged in one message.
     """
 
     priority = 'HIGH'  # before EMAHook
