@@ -15,7 +15,7 @@ from forked_tools import run_forked
 from hugging_face_data import CLASSES, MASK_CLASSES, SPLITS, encode, make_image, make_mask, make_rows, make_splits
 from run_comparison import assert_same_end
 from small_image_config import SMALL_IMAGES
-from tool_runner import ROOT, assert_one_line
+from tool_runner import ROOT
 from video.written_videos import draw, write
 
 import vt
@@ -202,14 +202,6 @@ def test_a_run_that_is_resumed_ends_in_the_same_bits(layouts, tmp_path):
     assert rest.returncode == 0, rest.stderr
     assert 'Epoch(train) [1]' not in rest.stdout
     assert_same_end(tmp_path / 'whole', tmp_path / 'cut')
-
-
-def test_what_is_wrong_is_one_line_before_training(layouts, tmp_path):
-    options = [f'data_root={layouts}/saved', 'model.head.num_classes=2', 'train_dataloader.num_workers=0']
-    result = train(tmp_path, CONFIG, options=options)
-    assert_one_line(result, 'the HuggingFaceDataset data set has 3 classes; set model.head.num_classes=3')
-    result = train(tmp_path, CONFIG, options=['data_root=nowhere'])
-    assert_one_line(result, 'nowhere')
 
 
 def read(text, folder, root):

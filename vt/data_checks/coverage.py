@@ -26,14 +26,9 @@ def find_left_out(dataset: BaseDataset) -> Iterator[Problem]:
     Files that a list or ``indices`` leave out, hidden ones, and other masks of an image are expected. The annotations
     must be loaded. Remote folders, and those of data sets without files, are skipped.
     """
-    prefix = dataset.data_prefix if isinstance(dataset.data_prefix, dict) else dict(img_path=dataset.data_prefix)
-    keys = ('img_path', 'seg_map_path')
-    folders = {key: str(prefix[key]) for key in keys if prefix.get(key) and os.path.isdir(prefix[key])}
-    used = {key: set() for key in keys}
-    for info in infos_of(dataset) if folders else ():
-        for key in folders:
-            if isinstance(path := info.get(key), str):
-                used[key].add(os.path.normpath(path))
+    folders = {key: str(dataset.data_prefix.get(key) or '') for key in ('img_path', 'seg_map_path')}
+    folders = {key: folder for key, folder in folders.items() if os.path.isdir(folder)}
+    used = {key: {os.path.normpath(str(info[key])) for info in infos_of(dataset) if info.get(key)} for key in folders}
     if absent := getattr(dataset, 'absent', None):  # of a list of Kinetics
         yield Problem('left out', str(dataset.ann_file), f'has unused lines: {absent}')
     images, suffix = set(), getattr(dataset, 'img_suffix', '')  # names of images, without suffixes

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from io import BytesIO
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -16,7 +15,6 @@ from mmengine.dataset import BaseDataset
 from PIL import ExifTags, Image
 
 from vt.datasets.bands import LoadBands
-from vt.datasets.rows import PREFIX
 from vt.engine.checks.classes import labels_in
 from vt.engine.errors import in_one_line
 from vt.image_bounds import check_image_size
@@ -70,7 +68,6 @@ class Sample:
         return self.digest or (f'{_real_folder(folder)}/{name}' if name else None)
 
 
-File = Path | BytesIO | None  # a local file, or the content of a row of a data set; None in a remote store
 Load = Callable[[dict], dict]  # step of a pipeline
 Wrong = Iterator[tuple[str, str]]  # kinds and messages of problems
 
@@ -124,19 +121,20 @@ class SampleReader:
         ]
 
     def _look(self, look: Callable, step: Load, path: str, info: dict, sample: Sample) -> list[Problem]:
+        backend_args = getattr(step, 'backend_args', None)
+        if not (backend_args or '://' in path or os.path.isfile(path)):
+            reason = '' if path == sample.path else f': it is the mask of {sample.path}'
+            return [Problem('missing', path, f'does not exist{reason}')]
         try:
-            file = _find_file(path, step)
-            if isinstance(file, Path) and not file.is_file():
-                reason = '' if path == sample.path else f': it is the mask of {sample.path}'
-                return [Problem('missing', path, f'does not exist{reason}')]
-            if self.whole and file is not None and path == sample.path:
-                content = file.read_bytes() if isinstance(file, Path) else file.getvalue()
+            is_large = step is self.load_clips and not self.whole  # two frames of it are read
+            content = b'' if is_large else fileio.get(path, backend_args=backend_args)
+            if self.whole and path == sample.path:
                 sample.digest = blake2b(content, digest_size=16).hexdigest()
-            return [Problem(kind, path, message) for kind, message in look(step, path, file, info, sample)]
+            return [Problem(kind, path, words) for kind, words in look(step, path, BytesIO(content), info, sample)]
         except Exception as error:  # a decoder's, of any type
             return [Problem('unreadable', path, f'cannot be read: {in_one_line(error)}')]
 
-    def _look_at_image(self, step: Load, path: str, file: File, info: dict, sample: Sample) -> Wrong:
+    def _look_at_image(self, step: Load, path: str, file: BytesIO, info: dict, sample: Sample) -> Wrong:
         if isinstance(step, LoadBands):
             image = step.read(path)
             sample.mode = f'with {image.shape[2]} channels of {image.dtype}'
@@ -144,21 +142,21 @@ class SampleReader:
                 words = f'has {image.shape[2]} channels, but the backbone takes {self.num_channels}'
                 yield 'mode', f'{words}: set in_channels'
         else:
-            if file is not None:
-                with _open(path, file) as opened:
-                    sample.mode = opened.mode
-                    if getattr(step, 'color_type', 'color') in ('color', 'grayscale'):  # others do not rotate images
-                        tags = opened.getexif() if opened.info.get('exif') else {}
-                        sample.orientation = tags.get(ExifTags.Base.Orientation, 1)
-                    if sample.mode not in GOOD_MODES and getattr(step, 'imdecode_backend', 'cv2') != 'cv2':
-                        words = f'has mode {sample.mode}, which Pillow does not scale'
-                        yield 'mode', f"{words}: use imdecode_backend='cv2'"
-                        return
-                    yield from _look_at_pixels(opened)
+            check_image_size(file, path)
+            with Image.open(file) as opened:
+                sample.mode = opened.mode
+                if getattr(step, 'color_type', 'color') in ('color', 'grayscale'):  # others do not rotate images
+                    tags = opened.getexif() if opened.info.get('exif') else {}
+                    sample.orientation = tags.get(ExifTags.Base.Orientation, 1)
+                if sample.mode not in GOOD_MODES and getattr(step, 'imdecode_backend', 'cv2') != 'cv2':
+                    words = f'has mode {sample.mode}, which Pillow does not scale'
+                    yield 'mode', f"{words}: use imdecode_backend='cv2'"
+                    return
+                yield from _look_at_pixels(opened)
             image = step(dict(img_path=path))['img']
         sample.size, sample.sums = image.shape[:2], sums_of(image) if self.whole else None
 
-    def _look_at_video(self, step: LoadClips, path: str, file: File, info: dict, sample: Sample) -> Wrong:
+    def _look_at_video(self, step: LoadClips, path: str, file: BytesIO, info: dict, sample: Sample) -> Wrong:
         video = open_video(path)
         number = sample.num_frames = video.num_frames
         sample.mode, sample.size = f'at {video.fps:.4g} frames/s', video.size
@@ -168,16 +166,16 @@ class SampleReader:
             video.read(part)
         yield from ()
 
-    def _look_at_mask(self, step: Load, path: str, file: File, info: dict, sample: Sample) -> Wrong:
-        if file is not None:
-            with _open(path, file) as opened:
-                mode, kind = opened.mode, opened.format
-            if mode not in MASK_MODES:
-                yield 'mode', f'has mode {mode}, but a mask must have one 8-bit label per pixel: convert it'
-                return
-            if kind == 'JPEG':
-                yield 'mode', 'is a JPEG, whose compression changes labels: save masks as PNG'
-                return
+    def _look_at_mask(self, step: Load, path: str, file: BytesIO, info: dict, sample: Sample) -> Wrong:
+        check_image_size(file, path)
+        with Image.open(file) as opened:
+            mode, kind = opened.mode, opened.format
+        if mode not in MASK_MODES:
+            yield 'mode', f'has mode {mode}, but a mask must have one 8-bit label per pixel: convert it'
+            return
+        if kind == 'JPEG':
+            yield 'mode', 'is a JPEG, whose compression changes labels: save masks as PNG'
+            return
         labels = step(dict(info, seg_fields=[]))['gt_seg_map']
         if labels.ndim != 2:
             yield 'mode', "is read as colours by imdecode_backend='cv2': use 'pillow' for masks with a palette"
@@ -230,15 +228,3 @@ def digest_of(image: np.ndarray) -> str:
 @lru_cache(maxsize=100_000)
 def _real_folder(folder: str) -> str:
     return folder if '://' in folder else os.path.realpath(folder)
-
-
-def _find_file(path: str, step: Load) -> File:
-    if path.startswith(f'{PREFIX}://'):
-        return BytesIO(fileio.get(path))
-    return None if '://' in path or getattr(step, 'backend_args', None) else Path(path)
-
-
-def _open(path: str, file: Path | BytesIO) -> Image.Image:
-    """Open an image after checking its size."""
-    check_image_size(file, path)
-    return Image.open(file)
