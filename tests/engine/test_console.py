@@ -54,10 +54,3 @@ def test_a_test_prints_its_checkpoint_and_scores(trained):
         'Load',
         'Epoch',
     ]
-
-
-def test_the_level_debug_prints_everything(trained):
-    folder, _ = trained
-    options = [*FEW, 'train_cfg.max_epochs=1', 'log_level=DEBUG']
-    printed = run_forked('train.py', CONFIG, '--work-dir', 'debugged', cwd=folder, options=options).stdout
-    assert all(part in printed for part in LOGGED)

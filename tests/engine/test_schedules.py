@@ -86,8 +86,8 @@ def test_at_its_own_length_a_recipe_is_mmengines_schedule_to_the_last_bit(name):
     assert max(found) == pytest.approx(lr)
 
 
-@pytest.mark.parametrize('epoch_length', [1, 2, 100])
-@pytest.mark.parametrize('length', [0.5, 1.4, 3])
+@pytest.mark.parametrize('epoch_length', [1, 100])
+@pytest.mark.parametrize('length', [0.5, 1.4])
 @pytest.mark.parametrize('name', WRITTEN_OUT)
 def test_at_another_length_it_goes_from_the_recipes_first_rate_over_its_highest_to_its_last(name, length, epoch_length):
     cfg = read(name)

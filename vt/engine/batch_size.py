@@ -1,6 +1,5 @@
 """Find the largest batch size for training that fits in the memory of a GPU."""
 
-import gc
 import time
 
 import torch
@@ -43,25 +42,19 @@ class BatchSizeHook(Hook):
     def _fits(self, runner: Runner, size: int) -> bool:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-        memory = ''
+        trial = {'batch': str(size), 'memory (GiB)': '', 'images/s': 'out of memory'}
+        self.trials.append(trial)
+        runner.model.train()
         try:
-            speed = f'{size / _train(runner, size):.4g}'
-            memory = f'{torch.cuda.max_memory_allocated() / 2**30:.1f}'
+            for _ in range(max(2, (runner.cfg.optim_wrapper or {}).get('accumulative_counts', 1))):
+                _, batch = next(rehearsed_batches(runner.train_dataloader, size))
+                begin = time.perf_counter()
+                runner.model.train_step(batch, runner.optim_wrapper)
+                torch.cuda.synchronize()
+            trial['images/s'] = f'{size / (time.perf_counter() - begin):.4g}'
+            trial['memory (GiB)'] = f'{torch.cuda.max_memory_allocated() / 2**30:.1f}'
         except (torch.OutOfMemoryError, MemoryError):
-            speed = 'out of memory'
-        runner.optim_wrapper.zero_grad()
-        gc.collect()  # frees tensors that the frames of an error referred to
-        self.trials.append({'batch': str(size), 'memory (GiB)': memory, 'images/s': speed})
-        return memory != ''
-
-
-def _train(runner: Runner, size: int) -> float:
-    """Take training steps with a batch size; return the seconds of the last step."""
-    steps = max(2, (runner.cfg.optim_wrapper or {}).get('accumulative_counts', 1))
-    runner.model.train()
-    for _ in range(steps):
-        _, batch = next(rehearsed_batches(runner.train_dataloader, size))
-        begin = time.perf_counter()
-        runner.model.train_step(batch, runner.optim_wrapper)
-        torch.cuda.synchronize()
-    return time.perf_counter() - begin
+            return False
+        finally:
+            runner.optim_wrapper.zero_grad()
+        return True

@@ -112,14 +112,15 @@ class VTRunner(Runner):
         self.token_library = choose_token_library('blas' if deterministic else self.speed.token_products)
         if torch.cuda.is_available():
             torch.set_float32_matmul_precision('highest' if deterministic else self.speed.matmul_precision)
-        torch.backends.cuda.enable_cudnn_sdp(self.speed.cudnn_attention)
+        # Gradients of cuDNN's attention can be not finite (pytorch/pytorch#196678), as those of CSWin-T on an H100.
+        torch.backends.cuda.enable_cudnn_sdp(False)
         super().setup_env(env_cfg)
 
     def build_logger(self, *args, **kwargs) -> MMLogger:
         """Build a logger; each process writes its own file ``*_rank<N>.log``, and only the main process prints."""
         logger = super().build_logger(*args, distributed=True, **kwargs)
         for handler in logger.handlers:
-            if type(handler) is logging.StreamHandler and handler.level > logging.DEBUG:  # not those of files
+            if type(handler) is logging.StreamHandler:  # not those of files
                 handler.addFilter(self._is_needed)
         return logger
 
