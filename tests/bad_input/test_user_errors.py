@@ -63,7 +63,10 @@ CONFIGS = [
         IMAGES + "param_scheduler = [dict(type='ReduceOnPlateauLR', monitor='accuracy/top5')]",
         'param_scheduler.monitor=accuracy/top5: accuracy/top5 is not a score of val_evaluator',
     ),
-    (IMAGES + "train_cfg['val_begin'] = 5", 'train_cfg.val_begin=5, but max_epochs=1: the run would not validate'),
+    (
+        IMAGES + "train_cfg['val_begin'] = 5",
+        'train_cfg.val_begin=5, but the run has 1 steps or epochs: it would not validate',
+    ),
     (IMAGES + "model['backbone']['frozen_stages'] = 9", 'VTResNet: frozen_stages=9 does not exist; the last is 4'),
     (
         IMAGES + "model['head']['loss'] = dict(type='CrossEntropyLoss', class_weight=[1.0, 2.0])",

@@ -11,8 +11,7 @@ from mmengine.hooks import CheckpointHook, LoggerHook
 from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop
 from tool_runner import ROOT, SMALL_CLASSIFIER
 
-from vt.engine.default_hooks import check_hooks, enter_defaults
-from vt.errors import UserError
+from vt.engine.default_hooks import enter_defaults
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 
@@ -50,27 +49,8 @@ def test_a_class_a_name_and_one_with_a_prefix(given, scope):
     ],
 )
 def test_hooks_that_a_run_may_have(settings):
-    check_hooks(Config(settings))
     enter_defaults(cfg := Config(settings))
     assert [name for name, hook in cfg.default_hooks.items() if hook is None] in ([], ['timer'])
-
-
-@pytest.mark.parametrize(
-    ('settings', 'words'),
-    [
-        (
-            dict(default_hooks=dict(chekpoint=dict(type='CheckpointHook'))),
-            'chekpoint would add a hook beside .*checkpoint',
-        ),
-        (
-            dict(default_hooks=dict(visualisation=None)),
-            'visualisation would add a hook beside default_hooks.visualization',
-        ),
-    ],
-)
-def test_a_hook_that_is_misnamed_is_refused(settings, words):
-    with pytest.raises(UserError, match=words):
-        check_hooks(Config(settings))
 
 
 def test_what_a_config_names_itself_stays():

@@ -1,14 +1,11 @@
 """Hooks that every run gets, and classes of mmengine that VT replaces."""
 
-import difflib
 from typing import Any
 
 from mmengine.config import Config, ConfigDict
 from mmengine.hooks import CheckpointHook, EarlyStoppingHook, LoggerHook
 from mmengine.registry import HOOKS, LOOPS, Registry
 from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop
-
-from vt.errors import UserError
 
 DEFAULT_HOOKS = dict(
     seed=dict(type='vt.SeedHook'),
@@ -23,8 +20,6 @@ DEFAULT_HOOKS = dict(
 # Names of mmengine's default hooks; mmengine accepts None only for these.
 OF_MMENGINE = ('runtime_info', 'timer', 'sampler_seed', 'logger', 'param_scheduler', 'checkpoint')
 NAMES = (*OF_MMENGINE, *DEFAULT_HOOKS, 'num_classes', 'visualization')
-# Arguments of mmengine's checkpoint hook by which another run would not find, or overwrite, its checkpoints.
-PLACES = {'out_dir', 'filename_tmpl', 'published_keys', 'backend_args', 'file_client_args'}
 # Classes of mmengine and their replacements.
 REPLACEMENTS = {
     CheckpointHook: 'vt.CheckpointHook',
@@ -52,26 +47,6 @@ def enter_defaults(cfg: Config) -> None:
     for hook in (*hooks.values(), *(cfg.get('custom_hooks') or ())):
         _replace(hook, HOOKS, scope)
     _enter_loop(cfg.get('train_cfg') or {}, scope)
-
-
-def check_hooks(cfg: Config) -> None:
-    """Check the names of default hooks, and that checkpoints are where a run looks for them.
-
-    Raises:
-        UserError: a name in ``default_hooks`` is similar to a known one, or a hook gives checkpoints other places.
-    """
-    named = cfg.get('default_hooks') or {}
-    for hook in (*named.values(), *(cfg.get('custom_hooks') or ())):
-        kind = _find(hook.get('type'), HOOKS, cfg.get('default_scope')) if isinstance(hook, dict) else None
-        saves = isinstance(kind, type) and issubclass(kind, CheckpointHook)
-        if saves and (elsewhere := PLACES & hook.keys()):
-            raise UserError(
-                f'{hook["type"]}: checkpoints are epoch_N.pth or iter_N.pth in the work directory (--work-dir), and '
-                f'published by tools/publish.py: remove {", ".join(sorted(elsewhere))}'
-            )
-    for name in {*named} - {*NAMES}:
-        if near := difflib.get_close_matches(name, NAMES, n=1, cutoff=0.8):
-            raise UserError(f'default_hooks.{name} would add a hook beside default_hooks.{near[0]}: rename it to that')
 
 
 def _enter_loop(loop: dict, scope: str | None) -> None:

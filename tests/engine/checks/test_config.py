@@ -120,8 +120,11 @@ def test_configs_of_the_libraries_are_accepted(package, scope):
             {'model.data_preprocessor.sise': (3, 3)},
             "model.data_preprocessor: SegDataPreProcessor has no argument 'sise'",
         ),
-        (DIGITS, {'default_scope': 'mmcls'}, "model: 'mmcls' is not a package with registries"),
-        (DIGITS, {'default_scope': 'os'}, "model: 'os' is not a package with registries"),
+        (
+            DIGITS,
+            {'default_scope': 'mmcls'},
+            "model: there is no type 'ImageClassifier'; did you mean mmpretrain.ImageCla",
+        ),
         (DIGITS, {'default_scope': True}, 'default_scope=True must be of type str'),
         (DIGITS, {'speed.chanels_last': True}, "speed: it has no argument 'chanels_last'; did you mean channels_last"),
         (DIGITS, {'speed.channels_last': 'no'}, "speed.channels_last='no' must be of type bool"),
@@ -129,6 +132,12 @@ def test_configs_of_the_libraries_are_accepted(package, scope):
         (DIGITS, {'lr': 0.1}, "there is no setting 'lr'; did you mean optim_wrapper.optimizer.lr"),
         (DIGITS, {'epochs': 3}, "there is no setting 'epochs'; did you mean train_cfg.max_epochs"),
         (DIGITS, {'batch_size': 3}, "there is no setting 'batch_size'; did you mean train_dataloader.batch_size"),
+        (
+            DIGITS,
+            {'default_hooks.chekpoint': dict(type='CheckpointHook')},
+            'chekpoint would add a hook beside .*checkpoint',
+        ),
+        (DIGITS, {'default_hooks.visualisation': None}, 'add a hook beside default_hooks.visualization: rename it'),
         (DIGITS, {'my_own': 3}, "there is no setting 'my_own'"),
     ],
 )

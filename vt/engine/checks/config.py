@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from fnmatch import fnmatch
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from mmengine.config import Config
@@ -21,11 +20,12 @@ from mmengine.optim import OptimWrapper
 from mmengine.registry import Registry, root
 from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, LogProcessor, Runner, TestLoop, ValLoop
 from mmengine.utils import get_object_from_string
+from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 from torch.utils.data import DataLoader
 
 from vt._libraries import importing
 from vt.checkpoints.loading import PretrainedInit
-from vt.engine.default_hooks import check_hooks
+from vt.engine.default_hooks import NAMES
 from vt.engine.processes.sharding import ShardSettings
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
@@ -42,28 +42,25 @@ OTHER_KEYS = (
 )
 
 
-# Settings of mmengine that no class takes.
+# Settings that mmengine reads key by key.
 def _scaling(enable: bool, base_batch_size: int) -> None: ...
-def _randomness(seed: int | None, diff_rank_seed: bool, deterministic: bool) -> None: ...
 def _environment(cudnn_benchmark: bool, mp_cfg: dict, dist_cfg: dict, resource_limit: int) -> None: ...
-def _clipping(
-    type: str, max_norm: float, norm_type: float, clip_value: float, error_if_nonfinite: bool, foreach: bool
-) -> None: ...
 
 
-# The class or function that takes the keys of a dict without a type.
-USUAL = {
-    '*_dataloader': DataLoader,
-    'auto_scale_lr': _scaling,
-    'env_cfg': _environment,
-    'fsdp': ShardSettings,
-    'log_processor': LogProcessor,
-    'optim_wrapper': OptimWrapper,
-    'optim_wrapper.clip_grad': _clipping,
-    'randomness': _randomness,
-    'speed': SpeedSettings,
-    'test_cfg': TestLoop,
-    'val_cfg': ValLoop,
+# Sections without a type, and what takes their keys.
+SECTIONS = {
+    '*_dataloader': [DataLoader],
+    'auto_scale_lr': [_scaling],
+    'env_cfg': [_environment],
+    'fsdp': [ShardSettings],
+    'log_processor': [LogProcessor],
+    'optim_wrapper': [OptimWrapper],
+    'optim_wrapper.clip_grad': [clip_grad_norm_, clip_grad_value_],
+    'randomness': [Runner.set_randomness],
+    'speed': [SpeedSettings],
+    'test_cfg': [TestLoop],
+    'train_cfg': [EpochBasedTrainLoop, IterBasedTrainLoop],
+    'val_cfg': [ValLoop],
 }
 # Keys that builders remove before they call a type.
 BESIDE = {
@@ -84,31 +81,37 @@ WIDER = ('loss_scale',)  # AmpOptimWrapper also takes a number or a dict
 
 
 def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
-    """Check all parts of a config that a run may build.
+    """Check all parts of a config that a run may build, then its variables.
 
     Args:
         cfg: the config, with options applied.
-        options: keys of ``--cfg-options``, whose first parts must be settings, or names that the config sets.
+        options: keys of ``--cfg-options``, whose first parts must be settings.
 
     Raises:
-        UserError: a type does not exist, an argument is unknown, or a value is invalid; the message starts with the
-            path of the setting.
+        UserError: a type does not exist, an argument is unknown, a value is invalid, or a variable has no effect; the
+            message starts with the path of the setting.
     """
     if not isinstance(cfg.get('model'), dict):
         raise UserError('the config has no model: set model=dict(type=...)')
-    options = list(options)
-    readable = [*accepted_arguments(Runner)[0], *OTHER_KEYS]
-    if cfg.filename:
-        check_variables(cfg.filename, readable, options, _ingredients(cfg))
-    scope = cfg.get('default_scope') or 'mmpretrain'
-    check_values(Runner, cfg.to_dict(), '')
-    for key, part in cfg.to_dict().items():
-        if key in readable and key not in ('custom_imports', 'tta_pipeline'):
+    settings = {*accepted_arguments(Runner)[0], *OTHER_KEYS}
+    content, scope = cfg.to_dict(), cfg.get('default_scope') or 'mmpretrain'
+    check_values(Runner, content, '')
+    for key, part in content.items():
+        if key in settings and key not in ('custom_imports', 'tta_pipeline'):
             check_part(part, key, scope)
-            if key.endswith('_dataloader') and part and 'dataset' not in part:
-                raise UserError(f'{key} has no dataset: set {key}.dataset=dict(type=...)')
-    _check_length(cfg.get('train_cfg') or {})
-    check_hooks(cfg)
+    _check_length(content.get('train_cfg') or {})
+    for name in {*(content.get('default_hooks') or {})} - {*NAMES}:
+        if near := difflib.get_close_matches(name, NAMES, n=1, cutoff=0.8):
+            raise UserError(f'default_hooks.{name} would add a hook beside default_hooks.{near[0]}: rename it to that')
+    if not cfg.filename:
+        return
+    # What other settings already contain is no setting of its own.
+    roots = [part.get('data_root', '') for part in _dicts([content[key] for key in content if 'loader' in key])]
+    if not any(root in (None, content.get('data_root')) for root in roots):
+        settings.remove('data_root')
+    if cfg.model.get('data_preprocessor'):
+        settings.remove('data_preprocessor')
+    check_variables(cfg.filename, settings, options)
 
 
 def _check_length(loop: dict) -> None:
@@ -116,19 +119,10 @@ def _check_length(loop: dict) -> None:
     for name in ('max_epochs', 'max_iters', 'val_interval'):
         if loop.get(name, 1) < 1:
             raise UserError(f'train_cfg.{name}={loop[name]} must be at least 1')
-    for name in ('max_epochs', 'max_iters'):
-        if name in loop and loop.get('val_begin', 0) > loop[name]:
-            words = f'train_cfg.val_begin={loop["val_begin"]}, but {name}={loop[name]}: the run would not validate'
-            raise UserError(f'{words}; lower val_begin')
-
-
-def _ingredients(cfg: Config) -> Iterator[str]:
-    """Yield top-level settings that the run does not read itself, because other settings already contain them."""
-    loaders = [value for key, value in cfg.items() if key.endswith('_dataloader')]
-    if all(part.get('data_root') != cfg.get('data_root') for part in _dicts(loaders)):
-        yield 'data_root'
-    if isinstance(cfg.model, dict) and cfg.model.get('data_preprocessor'):
-        yield 'data_preprocessor'
+    length = loop.get('max_epochs', loop.get('max_iters'))
+    if length is not None and loop.get('val_begin', 0) > length:
+        words = f'train_cfg.val_begin={loop["val_begin"]}, but the run has {length} steps or epochs'
+        raise UserError(f'{words}: it would not validate; lower val_begin')
 
 
 def _dicts(value: Any) -> Iterator[dict]:
@@ -150,45 +144,35 @@ def check_part(part: Any, path: str, scope: str, usual: Any = None) -> None:
     Raises:
         UserError: as from :func:`check_config`.
     """
+    takers = [built for pattern, section in SECTIONS.items() if fnmatch(path, pattern) for built in section]
     if not isinstance(part, dict):
-        if part is not None and any(fnmatch(path, pattern) for pattern in (*USUAL, 'train_cfg')):
+        if part is not None and takers:
             raise UserError(f'{path}={_shortened(part)} must be a dict of settings, or None')
         for index, value in enumerate(part if isinstance(part, (list, tuple)) else ()):
             check_part(value, f'{path}.{index}', scope)
         return
-    candidates = list(_classes(part, path, scope, usual))
-    parameters = accepted_arguments(candidates[0])[0] if candidates else {}
+    kind = part.get('type', usual)
+    if callable(kind):
+        takers = [kind]
+    elif (kind is not None or 'type' in part) and path != 'optim_wrapper.clip_grad':  # its type is a word
+        takers = find_types(kind, part.get('_scope_', scope), path)
+    arguments = accepted_arguments(takers[0])[0] if takers else {}
     for key, value in part.items():
         if FOREIGN.get(str(part.get('type'))) != key:
-            default = parameters[key].default if key in parameters else None
+            default = arguments[key].default if key in arguments else None
             check_part(value, f'{path}.{key}', scope, default.get('type') if isinstance(default, dict) else None)
     beside = [key for pattern, keys in BESIDE.items() if fnmatch(path, pattern) for key in keys]
-    unknown = [_unknown(built, part, beside) for built in candidates]
-    if unknown and all(unknown):
-        built, key = candidates[0], unknown[0][0]
-        owner = built.__name__ if part.get('type', usual) else 'it'
-        known = sorted({*accepted_arguments(built)[0], *beside})
-        raise UserError(f"{path}: {owner} has no argument '{key}'; {_near(key, known)}")
-    if candidates:
-        check_values(candidates[0], part, path)
+    unknown = {built: _unknown(built, part, beside) for built in takers}
+    if unknown and all(unknown.values()):
+        key = unknown[takers[0]][0]
+        owner = takers[0].__name__ if kind else 'it'
+        raise UserError(f"{path}: {owner} has no argument '{key}'; {_near(key, sorted({*arguments, *beside}))}")
+    for built in takers:
+        if not unknown[built]:
+            check_values(built, part, path)
 
 
-def _classes(part: dict, path: str, scope: str, usual: Any = None) -> Iterator[Any]:
-    """Yield the classes and functions that a dict may be passed to."""
-    kind = part.get('type', usual)
-    if (kind is None and 'type' not in part) or path == 'optim_wrapper.clip_grad':  # its type is a word
-        yield from (built for pattern, built in USUAL.items() if fnmatch(path, pattern))
-        if path == 'train_cfg':
-            yield EpochBasedTrainLoop if part.get('by_epoch', 'max_epochs' in part) else IterBasedTrainLoop
-    elif callable(kind):
-        yield kind
-    elif not isinstance(kind, str) or not kind:
-        raise UserError(f'{path}.type={_shortened(kind)} must be the name of a type')
-    else:
-        yield from find_types(kind, part.get('_scope_', scope), path)
-
-
-def find_types(name: str, scope: str, path: str) -> list[Any]:
+def find_types(name: Any, scope: Any, path: str) -> list[Any]:
     """Return what the registries of a scope contain under a name; only a full path such as ``a.b.Class`` is imported.
 
     Args:
@@ -197,46 +181,49 @@ def find_types(name: str, scope: str, path: str) -> list[Any]:
         path: path in the config, for messages.
 
     Raises:
-        UserError: the scope has no registries, or they do not contain the name.
+        UserError: the registries do not contain the name.
     """
-    if not (isinstance(scope, str) and _has_registries(scope)):
-        words = "is not a package with registries, such as 'mmpretrain' or 'mmseg': correct default_scope"
-        raise UserError(f'{path}: {_shortened(scope)} {words}')
+    if not isinstance(name, str) or not name:
+        raise UserError(f'{path}.type={_shortened(name)} must be the name of a type')
     prefix, key = Registry.split_scope_key(name)
-    if prefix is None or _has_registries(prefix):
-        places = registries(prefix or scope)
-    else:  # a scope that the user has registered
-        parents = (*registries('mmengine'), *registries(scope))
-        places = [parent.children[prefix] for parent in parents if prefix in parent.children]
-    found = _look_up(key, places)
+    found = _look_up(key, prefix or scope)
     if not found and prefix == 'vt':
         import_every_part('mmseg')
-        found = _look_up(key, places)
+        found = _look_up(key, prefix)
     if not found and prefix:
         with importing():
             found = [each for each in [get_object_from_string(name)] if each is not None]
     if not found:
-        known: set[str] = set()
-        for registry in registries(scope):
-            parent = registry.parent or registry
-            known.update(registry.module_dict, parent.module_dict)
-            for other in parent.children.values():
-                known.update(f'{other.scope}.{part}' for part in other.module_dict if other.scope != scope)
-        near = _near(name, known, 'add its package to custom_imports, or the prefix of its scope to the name')
-        raise UserError(f"{path}: there is no type '{name}'; {near}")
+        parts = registries(scope)
+        others = [other for registry in parts for other in registry.children.values() if other.scope != scope]
+        known = {part for registry in parts for part in registry.module_dict}
+        known |= {f'{other.scope}.{part}' for other in others for part in other.module_dict}
+        advice = f'correct it, its prefix or default_scope={_shortened(scope)}, or add its package to custom_imports'
+        raise UserError(f"{path}: there is no type '{name}'; {_near(name, known, advice)}")
     return found
 
 
-def _look_up(key: str, places: list[Registry]) -> list[Any]:
-    """Return what registries and their parents contain under a name. ``Registry.get`` would import it."""
-    found: dict[Any, None] = {}
-    for registry in places:
-        with importing():
-            registry.import_from_location()
-        inherited = {} if registry.parent is None else registry.parent.module_dict
-        if built := registry.module_dict.get(key, inherited.get(key)):
-            found[PretrainedInit if built is PlainPretrainedInit else built] = None  # as ``weights_only`` replaces it
-    return [*found]
+def _look_up(key: str, scope: Any) -> list[Any]:
+    """Return what the registries of a scope contain under a name. ``Registry.get`` would import it."""
+    built = [registry.module_dict[key] for registry in registries(scope) if key in registry.module_dict]
+    replaced = [PretrainedInit if each is PlainPretrainedInit else each for each in built]  # as ``weights_only`` does
+    return [*dict.fromkeys(replaced)]
+
+
+def registries(scope: Any) -> list[Registry]:
+    """Return the registries of a scope, then those of mmengine, which contain what all scopes share."""
+    shared = [part for part in vars(root).values() if isinstance(part, Registry)]
+    own: list[Any] = []
+    with importing():
+        if isinstance(scope, str) and scope.isidentifier():
+            with suppress(ImportError):  # a scope without a package, which a config registers
+                own = [*vars(import_module(f'{scope}.registry')).values()]
+            own += [part.children[scope] for part in shared if scope in part.children]
+        found = [part for part in own if isinstance(part, Registry)] + shared
+        found = [part for part in dict.fromkeys(found) if part.name not in NO_PARTS]
+        for part in found:
+            part.import_from_location()
+    return found
 
 
 def _unknown(built: Any, part: dict, beside: list[str]) -> list[str]:
@@ -264,22 +251,6 @@ def check_values(built: Any, part: dict, path: str) -> None:
             if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in kinds):
                 words = ' or '.join('None' if kind is type(None) else kind.__name__ for kind in kinds)
                 raise UserError(f'{where}={_shortened(value)} must be of type {words}')
-
-
-@functools.cache
-def _has_registries(scope: str) -> bool:
-    with importing(), suppress(ImportError, ValueError):  # not a package
-        return scope.isidentifier() and find_spec(f'{scope}.registry') is not None
-    return False
-
-
-@functools.cache
-def registries(scope: str) -> list[Registry]:
-    """Return the registries of a scope, and those of mmengine that the scope does not define."""
-    with importing():
-        own = root if scope == 'mmengine' else import_module(f'{scope}.registry')
-    every = {part.name: part for module in (root, own) for part in vars(module).values() if isinstance(part, Registry)}
-    return [part for name, part in every.items() if name not in NO_PARTS]
 
 
 def _near(name: str, known: Iterable[str], otherwise: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Rehearse a run: take a training step and a validation, or a test, first, so that errors do not wait for hours.
+"""Rehearse a run: train, validate, save and draw once, or test once, first, so that errors do not wait for hours.
 
 The rehearsal does not change the run: weights are not updated, buffers such as running means are restored, and the
 random numbers of later steps do not depend on it (see :mod:`vt.engine.interruption.seeds`).
@@ -7,12 +7,15 @@ random numbers of later steps do not depend on it (see :mod:`vt.engine.interrupt
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from copy import deepcopy
+from copy import copy, deepcopy
 from numbers import Number
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
+from mmengine.dist import is_main_process
 from mmengine.evaluator import DumpResults, Evaluator
 from mmengine.hooks import CheckpointHook, EarlyStoppingHook, Hook
 from mmengine.optim import OptimWrapper
@@ -21,10 +24,12 @@ from PIL import ExifTags, Image
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
+from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import unwrap
 from vt.engine.console import quiet
 from vt.engine.errors import files_of, naming_part
 from vt.errors import UserError
+from vt.files import temporary_folder
 from vt.registry import HOOKS
 
 from .parameter_rules import check_parameter_rules, find_moving_statistics
@@ -32,14 +37,16 @@ from .parameter_rules import check_parameter_rules, find_moving_statistics
 MOST_SAMPLES = 8  # samples that are loaded; a larger batch repeats them
 MOST_NAMES = 3  # parameters that a message names
 MOST_HEADERS = 256  # image files whose size is read to find the widest and the narrowest image
+MOST_SAVED = 100_000_000  # parameters of a model whose checkpoint is written and read, which takes a few seconds
 
 
 @HOOKS.register_module()
 class RehearsalHook(Hook):
-    """Take a training step and validate before a run starts, or a test step before a test, without changing the run.
+    """Train, validate, save and draw once before a run starts, or test and draw once, without changing the run.
 
     The batches have the size and shapes of the run, so they need the same memory; the last, smaller batch of an epoch
-    is tried, too. The scores for the best checkpoint and for early stopping must be scores of the validation.
+    is tried, too. The scores for the best checkpoint and for early stopping must be scores of the validation. The
+    checkpoint is read again and removed, and so is the figure that a visualization hook draws.
     ``tools/train.py --skip-data-check`` skips the rehearsal, and so does a resumed run.
     """
 
@@ -55,16 +62,17 @@ class RehearsalHook(Hook):
         with unchanged_buffers(runner.model):
             self._train(runner)
             loop, step = runner.val_loop, runner.model.val_step
-            scores = None if loop is None else self._evaluate(loop, step, 'validating')
+            scores = None if loop is None else self._evaluate(loop, step, 'validating', 'after_val_iter')
         if scores is not None:
             schedulers = runner.param_schedulers
             check_scores(scores, runner.hooks, schedulers if isinstance(schedulers, list) else ())
+        save_once(runner)
 
     def before_test(self, runner: Runner) -> None:
         """Rehearse a test; raises like :meth:`before_train`."""
         if not (runner.cfg.get('speed') or {}).get('compile'):  # the model of the test is a copy, compiled later
             with unchanged_buffers(runner.model):
-                self._evaluate(runner.test_loop, runner.model.test_step, 'testing')
+                self._evaluate(runner.test_loop, runner.model.test_step, 'testing', 'after_test_iter')
 
     def _train(self, runner: Runner) -> None:
         runner.model.train()
@@ -76,7 +84,9 @@ class RehearsalHook(Hook):
             runner.optim_wrapper.zero_grad()
 
     @torch.no_grad()
-    def _evaluate(self, loop: ValLoop | TestLoop, step: Callable[[Any], list], doing: str) -> dict[str, Any]:
+    def _evaluate(
+        self, loop: ValLoop | TestLoop, step: Callable[[Any], list], doing: str, drawing: str
+    ) -> dict[str, Any]:
         """Return the scores of some batches; their names and types are those of the run, their values are not."""
         model = loop.runner.model.eval()
         evaluator, number = _without_files(loop.evaluator), 0
@@ -85,9 +95,28 @@ class RehearsalHook(Hook):
                 with autocast(enabled=loop.fp16):
                     predictions = step(batch)
                 evaluator.process(data_samples=predictions, data_batch=batch)
+                draw_once(loop.runner, drawing, batch, predictions)
             number += len(predictions)
         with quiet(logging.ERROR), naming_part(f'{doing} some batches', model=unwrap(model)):  # without a log of scores
             return evaluator.evaluate(number)
+
+
+def draw_once(runner: Runner, method: str, batch: Any, predictions: list) -> None:
+    """Draw one sample of a batch as the visualization hooks of a run will, into a folder that is removed."""
+    for hook in [copy(hook) for hook in runner.hooks if getattr(hook, 'enable', False) and hasattr(hook, 'out_dir')]:
+        with TemporaryDirectory() as folder:
+            hook.out_dir, hook.interval = Path(folder), 1
+            getattr(hook, method)(runner, 0, batch | dict(inputs=batch['inputs'][:1]), predictions[:1])
+
+
+def save_once(runner: Runner) -> None:
+    """Write a checkpoint as a run will, into a folder in its work directory that is removed, and read it."""
+    if sum(parameter.numel() for parameter in runner.model.parameters()) > MOST_SAVED:
+        return
+    with naming_part('saving a checkpoint'), temporary_folder(Path(runner.work_dir)) as folder:
+        runner.save_checkpoint(str(folder), 'first.pth', save_optimizer=True, save_param_scheduler=True, meta={})
+        if is_main_process():
+            load_checkpoint(folder / 'first.pth')
 
 
 def check_scores(scores: dict[str, Any], hooks: Iterable[Hook], schedulers: Iterable[Any] = ()) -> None:
@@ -102,14 +131,10 @@ def check_scores(scores: dict[str, Any], hooks: Iterable[Hook], schedulers: Iter
         UserError: a score is missing or is not a single number.
     """
     numbers = [name for name, value in scores.items() if is_number(value)]
-    asked: list[tuple[str, str]] = []
-    for hook in (*hooks, *schedulers):
-        if isinstance(hook, CheckpointHook):
-            asked += [('default_hooks.checkpoint.save_best', name) for name in hook.save_best or ()]
-        elif isinstance(hook, EarlyStoppingHook):
-            asked.append(('EarlyStoppingHook.monitor', hook.monitor))
-        elif hasattr(hook, 'need_val_args'):
-            asked.append(('param_scheduler.monitor', hook.monitor))
+    best = [name for hook in hooks if isinstance(hook, CheckpointHook) for name in hook.save_best or ()]
+    asked = [('default_hooks.checkpoint.save_best', name) for name in best]
+    asked += [('EarlyStoppingHook.monitor', hook.monitor) for hook in hooks if isinstance(hook, EarlyStoppingHook)]
+    asked += [('param_scheduler.monitor', each.monitor) for each in schedulers if hasattr(each, 'need_val_args')]
     for setting, name in asked:
         found = next(iter(scores), None) if name == 'auto' else name
         if found not in numbers:

@@ -1,4 +1,4 @@
-"""Find variables of a config that have no effect, because a base has already used them.
+"""Find variables of a config that nothing reads.
 
 A config is Python: ``pipeline=train_pipeline`` uses the value of the variable in that file. A child config that sets
 ``train_pipeline`` changes the variable, but not ``train_dataloader`` of the base.
@@ -14,28 +14,25 @@ from pathlib import Path
 
 from vt.errors import UserError
 
-# Names of settings in other frameworks, in command lines and in OpenMMLab before mmengine, and what to set here.
+# What to set here, and its names in other frameworks, in command lines and in OpenMMLab before mmengine.
 ELSEWHERE = {
-    **dict.fromkeys(('lr', 'learning_rate'), 'optim_wrapper.optimizer.lr'),
-    **dict.fromkeys(('epochs', 'max_epochs', 'num_epochs', 'total_epochs'), 'train_cfg.max_epochs'),
-    **dict.fromkeys(('iters', 'max_iters', 'total_iters'), 'train_cfg.max_iters'),
-    **dict.fromkeys(('batch_size', 'samples_per_gpu'), 'train_dataloader.batch_size'),
-    **dict.fromkeys(('workers', 'num_workers', 'workers_per_gpu'), 'train_dataloader.num_workers'),
-    **dict.fromkeys(('checkpoint', 'pretrained', 'weights'), 'load_from, or model.backbone.init_cfg'),
-    **dict.fromkeys(('amp', 'fp16'), '--amp'),
-    **dict.fromkeys(('optimizer', 'optimizer_config'), 'optim_wrapper'),
-    **dict.fromkeys(('scheduler', 'lr_config', 'lr_scheduler'), 'param_scheduler'),
-    'num_classes': 'model.head.num_classes, or model.decode_head.num_classes',
-    'seed': 'randomness.seed',
-    'hooks': 'custom_hooks',
-    'evaluation': 'val_evaluator and train_cfg.val_interval',
-    'checkpoint_config': 'default_hooks.checkpoint',
-    'log_config': 'default_hooks.logger',
-    'dist_params': 'env_cfg.dist_cfg',
+    'optim_wrapper.optimizer.lr': 'lr learning_rate',
+    'train_cfg.max_epochs': 'epochs max_epochs num_epochs total_epochs',
+    'train_cfg.max_iters': 'iters max_iters total_iters',
+    'train_dataloader.batch_size': 'batch_size samples_per_gpu',
+    'train_dataloader.num_workers': 'workers num_workers workers_per_gpu',
+    'load_from, or model.backbone.init_cfg': 'checkpoint pretrained weights',
+    'model.head.num_classes, or model.decode_head.num_classes': 'num_classes',
+    'optim_wrapper': 'optimizer optimizer_config',
+    'param_scheduler': 'scheduler lr_config lr_scheduler',
+    'val_evaluator and train_cfg.val_interval': 'evaluation',
+    'default_hooks.checkpoint': 'checkpoint_config',
+    'default_hooks.logger': 'log_config',
+    'custom_hooks': 'hooks',
+    'randomness.seed': 'seed',
+    'env_cfg.dist_cfg': 'dist_params',
+    '--amp': 'amp fp16',
 }
-
-
-OPTIONS = '--cfg-options'
 
 
 @dataclass
@@ -44,46 +41,39 @@ class ConfigFile:
 
     path: Path
     bases: list[Path] = field(default_factory=list)  # files that it inherits
-    assigned: dict[str, str] = field(default_factory=dict)  # variables that it sets, with their expressions
+    assigned: set[str] = field(default_factory=set)  # variables that it sets
     used: dict[str, set[str]] = field(default_factory=dict)  # for each variable it reads, those that it sets with it
 
 
-def check_variables(
-    path: str | Path, readable: Iterable[str], options: Iterable[str] = (), contained: Iterable[str] = ()
-) -> None:
-    """Check that all variables of a config have an effect.
+def check_variables(path: str | Path, settings: Iterable[str], options: Iterable[str] = ()) -> None:
+    """Check that each variable is a setting, or that its file or one that inherits it reads it.
+
+    A file without a base may be the record of a run, which has all names: only names similar to a setting are wrong.
 
     Args:
         path: path of the config.
-        readable: keys that a run reads, such as ``train_dataloader``; other variables only serve to set these.
-        options: keys of ``--cfg-options``.
-        contained: readable keys that other settings already contain.
+        settings: keys that a run reads, such as ``train_dataloader``.
+        options: keys of ``--cfg-options``; nothing reads a variable after them.
 
     Raises:
-        UserError: a variable is set that only a base has used, and the message names what to set instead; a name is
-            usual elsewhere or similar to a setting; or an option begins with a name that the config does not have.
+        UserError: nothing reads a variable; the message says which variables of a base already used it, or which
+            setting has a similar name.
     """
-    read, readable = {*readable} - {*contained}, {*readable}
-    set_last = dict.fromkeys({option.partition('.')[0] for option in options} - {'data_root'}, OPTIONS)
-    files = [ConfigFile(Path(OPTIONS), assigned=set_last), *_chain(Path(path), set())]  # before the files it inherits
+    settings = {*settings}
+    options = {option.partition('.')[0] for option in options} - {'data_root'}
+    files = [ConfigFile(Path('--cfg-options'), [Path(path)], options), *_chain(Path(path), set())]
     for index, file in enumerate(files):
-        own, bases = files[: index + 1], files[index + 1 :]
-        for name in sorted(file.assigned.keys() - read) if '.mim' not in file.path.parts else ():  # of a library
-            is_used = any(each.used.get(name, set()) - {name} for each in own)
-            is_same = any(base.assigned.get(name) == file.assigned[name] for base in bases)
-            if is_used or (is_same and any(name in base.used for base in bases)):
-                continue
-            # A file that replaces the value of a reader does not merge it with that of the base.
-            replaced = {reader for each in own for reader, text in each.assigned.items() if '_delete_' in text}
-            if readers := ', '.join([reader for reader in _readers(name, bases) if reader not in replaced][:3]):
-                text = f'{file.path}: setting {name} has no effect, because {readers} of a base already used it'
-                raise UserError(f'{text}: set {readers}, too')
-            is_unknown = index == 0 and not any(name in base.assigned for base in bases)
-            near = difflib.get_close_matches(name, readable, n=1, cutoff=0.6 if is_unknown else 0.85)
-            if name in ELSEWHERE and (index == 0 or file.bases):  # a config that a run saved has all names, and no base
-                near = [ELSEWHERE[name]]
-            if is_unknown or (near and index < 2 and name not in readable and not name.endswith('_pipeline')):
-                hint = f'; did you mean {near[0]}?' if near else ''
+        own, others = files[: index + 1], files[index + 1 :]
+        if '.mim' in file.path.parts or (index > 1 and not file.bases):  # of a library, or for any config
+            continue
+        for name in sorted(file.assigned.difference(settings, *(each.used for each in own))):
+            if file.bases and (readers := sorted({reader for other in others for reader in other.used.get(name, ())})):
+                text = f'{file.path}: setting {name} has no effect, because {readers[0]} of a base already used it'
+                raise UserError(f'{text}: set {readers[0]}, too')
+            near = [setting for setting, names in ELSEWHERE.items() if file.bases and name in names.split()]
+            near += difflib.get_close_matches(name, settings, n=1, cutoff=0.6 if file.bases else 0.85)
+            if file.bases or (near and not name.endswith('_pipeline')):
+                hint = f'; did you mean {near[0]}?' if near else ', and nothing reads it'
                 raise UserError(f"{file.path}: there is no setting '{name}'{hint}")
 
 
@@ -91,14 +81,6 @@ def own_words(path: str | Path, words: Iterable[str]) -> set[str]:
     """Return the words that are not only in files that a config inherits: those in its own text or in none of them."""
     first, *others = [file.path.read_text(encoding='utf-8') for file in _chain(Path(path), set())] or ['']
     return {word for word in words if word in first or not any(word in text for text in others)}
-
-
-def _readers(name: str, files: list[ConfigFile]) -> list[str]:
-    """Return the variables that the files set with a variable."""
-    found: list[str] = []
-    for file in files:
-        found += sorted(file.used.get(name, set()) - {name, '', *found})
-    return found
 
 
 def _chain(path: Path, seen: set[Path]) -> Iterator[ConfigFile]:
@@ -120,11 +102,12 @@ def _parse(path: Path) -> ConfigFile:
             texts = [part.value for part in ast.walk(node.value) if isinstance(part, ast.Constant)]
             file.bases += [_find(path, text) for text in texts if isinstance(text, str)]
             continue
-        file.assigned |= dict.fromkeys(names, ast.unparse(node.value) if isinstance(node, ast.Assign) else '')
+        file.assigned |= {name for name in names if not name.startswith('_')}
         for part in ast.walk(node):
             match part:
                 case ast.Name(id=read, ctx=ast.Load()) | ast.Attribute(attr=read, value=ast.Name(id='_base_')):
-                    file.used.setdefault(read, set()).update(names or {''})
+                    if names != {read} or not isinstance(node, (ast.Assign, ast.AugAssign)):  # not only a new value
+                        file.used.setdefault(read, set()).update(names - {read})
     return file
 
 

@@ -12,10 +12,13 @@ from torch.distributed.fsdp import FSDPModule
 
 from vt.checkpoints.reading import OWN, own_checkpoints
 from vt.engine.checks.losses import why_not_save
+from vt.errors import UserError
 from vt.files import POINTER, write_atomically
 from vt.registry import HOOKS
 
 INTERRUPTED = 'interrupted_'  # prefix of names
+# Arguments of mmengine's hook by which another run would not find its checkpoints, or would overwrite them.
+PLACES = {'out_dir', 'filename_tmpl', 'published_keys', 'backend_args', 'file_client_args'}
 
 
 @HOOKS.register_module()
@@ -30,6 +33,14 @@ class CheckpointHook(PlainCheckpointHook):
     - Nothing is written while weights or loss are not finite.
     - A run that stops early saves its last weights.
     """
+
+    def __init__(self, interval: int = -1, **options) -> None:
+        if elsewhere := PLACES & options.keys():
+            raise UserError(
+                'vt.CheckpointHook: checkpoints are epoch_N.pth or iter_N.pth in the work directory (--work-dir), and '
+                f'published by tools/publish.py: remove {", ".join(sorted(elsewhere))}'
+            )
+        super().__init__(interval, **options)
 
     def before_train(self, runner: Runner) -> None:
         self._unit = 'epoch' if self.by_epoch else 'iter'
