@@ -289,8 +289,6 @@ def test_images_that_tokens_cannot_be_of_are_one_line(classifier):
         'images is empty': [],
         r'an image is \(3, 40, 40\), uint8': [image.transpose(2, 0, 1)],
         r'an image is \(40, 40, 3\), float32': [image.astype(np.float32)],
-        r'does not take images \(1, 3, 64, 64\) of torch.uint8': torch.zeros(1, 3, 64, 64, dtype=torch.uint8),
-        r'does not take images \(1, 1, 64, 64\) of .*: RuntimeError: .* 3 channels': torch.zeros(1, 1, 64, 64),
     }
     for message, images in wrong.items():
         with pytest.raises(UserError, match=message):

@@ -20,7 +20,8 @@ from PIL import Image
 from tool_runner import ROOT, assert_one_line, run
 
 from vt import apis
-from vt.apis.published import PUBLISHED, compare_preparation, find_preparation, find_published
+from vt.apis.model_zoo import resolve_config
+from vt.apis.published import PUBLISHED, compare_preparation, find_preparation, find_weights
 from vt.checkpoints.formats.recognise import adapt_channels
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.reading import load_checkpoint
@@ -166,10 +167,10 @@ def test_an_unknown_tag_is_one_line(caches):
 def test_other_weights_have_no_preparation(caches):
     for address in ('a.pth', 'timm', 'https://a.b/c.pth', 'torchvision://resnet18', 'mmcls://resnet18'):
         assert find_preparation(address) is None
-    for config in (ROOT / 'configs/swin' / f'{SWIN}.py', apis.model_zoo.resolve_config(SWIN), SWIN.upper()):
-        assert find_published(config, 'timm') == f'timm://{SWIN_FILE}'
+    for config in (ROOT / 'configs/swin' / f'{SWIN}.py', SWIN.upper()):
+        assert find_weights(resolve_config(config), 'timm') == f'timm://{SWIN_FILE}'
     with pytest.raises(UserError, match='timm has no known weights of this config'):
-        find_published(Config(dict(model=dict())), 'timm')
+        find_weights(Config(dict(model=dict())), 'timm')
 
 
 def test_a_head_of_other_classes_is_new(caches):
@@ -199,7 +200,7 @@ def test_other_channels_are_adapted_and_so_are_mean_and_deviation(number, caches
 
 def test_a_config_of_other_channels_keeps_its_own_mean_and_deviation(caches):
     put(caches, QUICK[1], 'timm')
-    cfg = apis.model_zoo.resolve_config(QUICK[1])
+    cfg = resolve_config(QUICK[1])
     cfg.data_preprocessor = dict(num_classes=1000, mean=[1.0, 2.0], std=[3.0, 4.0], to_rgb=False)
     cfg.model.backbone.in_channels = 2
     model = apis.get_model(cfg, 'timm')
@@ -230,7 +231,7 @@ def test_images_have_the_models_own_size(caches, monkeypatch):
 def test_another_mean_or_deviation_than_the_published_is_said(caches):
     put(caches, QUICK[1], 'timm')
     address = f'timm://{PUBLISHED[QUICK[1]][0]}'
-    cfg = apis.model_zoo.resolve_config(QUICK[1])
+    cfg = resolve_config(QUICK[1])
     assert compare_preparation(cfg) == []
     for begin in (dict(load_from=address), {'model.backbone.init_cfg': dict(type='Pretrained', checkpoint=address)}):
         own = Config(cfg.to_dict())

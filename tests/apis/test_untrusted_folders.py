@@ -48,7 +48,7 @@ def test_changed_folders_do_nothing_that_a_harmless_one_does_not(name, saved, tm
     (tmp_path / 'trap_module.py').write_text(TRAP)
     for path in ('trap.pkl', 'trap.pth'):  # a pickle that touches ran.txt
         (tmp_path / path).write_bytes(b"cposix\nsystem\n(S'touch ran.txt'\ntR.")
-    limits = ['1000000', str(60 * MINUTES / len(SMALL))] if MINUTES else ['150', '120']
+    limits = ['1000000', str(60 * MINUTES / len(SMALL))] if MINUTES else ['60', '120']
     seed = str(time.time()) if MINUTES else '0'
     command = [sys.executable, HERE / 'fuzzing_folders.py', saved / name, seed, *limits]
     env = dict(os.environ, PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path]))
@@ -119,7 +119,8 @@ def test_attacks_are_refused_by_all_doors(attack, saved, tmp_path):
     place[last] = value
     (folder / 'config.json').write_text(json.dumps(content))
     (tmp_path / 'a.png').write_bytes(b'')
-    assert_one_line(run_forked('predict.py', 'model', 'model', 'a.png', cwd=tmp_path), 'model/config.json')
+    if attack == 'code of transformers':  # the tool opens no other door
+        assert_one_line(run_forked('predict.py', 'model', 'model', 'a.png', cwd=tmp_path), 'model/config.json')
     for read in (apis.get_model, apis.inferencer_of):
         with pytest.raises(UserError, match=r'config\.json'):
             read(folder)

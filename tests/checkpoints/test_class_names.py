@@ -69,6 +69,7 @@ def test_a_model_needs_as_many_names_as_it_has_classes(tmp_path):
         torch.save(dict(state_dict=state, meta=dict(dataset_meta=dict(classes=classes))), path)
         if len(classes) == 10:
             assert get_model(cfg, path).dataset_meta['classes'] == names
+            assert get_model(cfg, path, head=dict(num_classes=3)).dataset_meta == {}  # a new head has no names
             continue
         with pytest.raises(ValueError, match=rf'a\.pth holds {len(classes)} names of classes, the model has 10'):
             get_model(cfg, path)

@@ -44,7 +44,11 @@ NEAR = 0.5  # of 255: means that differ by rounding are equal
 
 
 def find_weights(cfg: Config, pretrained: str | PathLike | bool | None) -> str | None:
-    """Return the path or address of ``pretrained`` of :func:`vt.apis.get_model`, None for no weights.
+    """Return the path of weights, or the address of published ones, such as ``timm://resnet50.a1_in1k``; None for none.
+
+    Args:
+        cfg: config of the model; the name of its file is the model's.
+        pretrained: as of :func:`vt.apis.get_model`.
 
     Raises:
         UserError: there are no such weights.
@@ -53,31 +57,18 @@ def find_weights(cfg: Config, pretrained: str | PathLike | bool | None) -> str |
         raise UserError('the name of the checkpoint is empty: give its path, or None for uninitialised weights')
     if pretrained in (None, True) and 'saved_in' in cfg:
         return cfg.saved_in
+    name = Path(cfg.filename or 'this config').stem
     if pretrained is True:
-        name = Path(cfg.filename or 'a config').stem
         raise UserError(f'there are no published weights of {name}: train it, and give the path of its checkpoint')
-    if pretrained and pretrained not in LIBRARIES:
+    if not pretrained:
+        return None
+    if pretrained not in LIBRARIES:
         return str(file_in(pretrained, WEIGHTS) if Path(pretrained).is_dir() else pretrained)
-    return find_published(cfg, str(pretrained)) if pretrained else None
-
-
-def find_published(config: str | PathLike | Config, library: str) -> str:
-    """Return the address of a library's published weights for a config, such as ``timm://resnet50.a1_in1k``.
-
-    Args:
-        config: name or path of a config, or a config.
-        library: one of :data:`LIBRARIES`.
-
-    Raises:
-        UserError: no published weights are known.
-    """
-    name = Path((config.filename or '') if isinstance(config, Config) else config).stem.lower()
-    timm, torchvision = PUBLISHED.get(name, (None, None))
-    found = torchvision if library == 'torchvision' else timm
-    if found is None:
-        known = ', '.join(each for each, row in PUBLISHED.items() if row[library == 'torchvision'])
-        raise UserError(f'{library} has no known weights of {name or "this config"}: it has weights of {known}')
-    return f'{library}://{found}'
+    column = LIBRARIES.index(str(pretrained))
+    if found := PUBLISHED.get(name, (None, None))[column]:
+        return f'{pretrained}://{found}'
+    known = ', '.join(each for each, row in PUBLISHED.items() if row[column])
+    raise UserError(f'{pretrained} has no known weights of {name}: it has weights of {known}')
 
 
 def find_preparation(address: str) -> Preparation | None:

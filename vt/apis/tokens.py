@@ -11,7 +11,6 @@ from mmengine.dataset import pseudo_collate
 from mmengine.model import BaseModel
 from torch import Tensor
 
-from vt.engine.errors import in_one_line
 from vt.errors import UserError
 from vt.inference.inputs import Images
 from vt.models import record_attention
@@ -45,21 +44,14 @@ def extract_tokens(model: BaseModel, images: Tensor | Sequence[str | PathLike | 
         The tokens, maps and attention.
 
     Raises:
-        UserError: an image cannot be read or has a wrong shape; no part of the model has attention.
+        UserError: an image cannot be read; no part of the model has attention.
     """
     images = _as_batch(model, images)
     training = model.training
     model.eval()
-    try:
-        with record_attention(model) as records:
-            model(images.to(next(model.parameters()).device), mode='tensor')
-    except (RuntimeError, ValueError) as error:
-        if isinstance(error, (UserError, torch.OutOfMemoryError)):
-            raise
-        what = f'images {tuple(images.shape)} of {images.dtype}'
-        raise UserError(f'the model does not take {what}: {in_one_line(error)}') from error
-    finally:
-        model.train(training)
+    with record_attention(model) as records:
+        model(images.to(next(model.parameters()).device), mode='tensor')
+    model.train(training)
     if not records:
         raise UserError('no part of the model has attention: there are no tokens')
     return Tokens(

@@ -97,7 +97,7 @@ def load_weights(
     model, name = unwrap(model), checkpoint.name
     prefix = f'{prefix.removesuffix(".")}.' if prefix else prefix
     may_differ = (may_differ,) if isinstance(may_differ, str) else tuple(may_differ)
-    own, exempt = model.state_dict(), tuple(filter(None, may_differ))
+    own, exempt = model.state_dict(), () if whole else tuple(filter(None, may_differ))
     heads = [f'{child}.' for child, _ in model.named_children() if 'head' in child and hasattr(model, 'backbone')]
     may_vary = () if whole else (*may_differ, *heads)
     own_size: Any = next((part.image_size for part in model.modules() if hasattr(part, 'image_size')), None)
@@ -150,23 +150,12 @@ def _is_computed(model: nn.Module, name: str, given: Tensor) -> bool:
 def _require(
     model: nn.Module, whole: bool, free: tuple[str, ...], loaded: set[str], missing: set[str], left: list[str]
 ) -> None:
-    """Compare the tensors of a file with what it may lack, and may have in addition.
+    """Raise a ``UserError`` if a file lacks tensors that it may not lack, or has others that were ``left`` out.
 
     A file of the same model may lack BN's counters of batches, as old files do. A file for the beginning of a training
     may lack computed buffers; and as a whole normalisations of outputs, parts that a module lists in ``new_by_design``,
     and in a model with a backbone each other part. It may have classifiers, later stages, and parts that the model
-    lacks as a whole.
-
-    Args:
-        model: a backbone or another part, or a whole model.
-        whole: the file is of the same model.
-        free: prefixes of names that may differ.
-        loaded: names of the loaded tensors of the model.
-        missing: names in the model that the file does not have.
-        left: names in the file that were not used.
-
-    Raises:
-        UserError: a tensor is missing or left out that must not be, or nothing was loaded.
+    lacks as a whole. Names that start with one of ``free`` may differ.
     """
     children, number = dict(model.named_children()), len(model.state_dict())
     base = 'backbone.' if 'backbone' in children else ''

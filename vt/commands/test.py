@@ -15,7 +15,7 @@ from torch.utils.data import Dataset
 
 from vt.analysis.speed import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
-from vt.apis.published import LIBRARIES, find_published, prepare_as_published
+from vt.apis.published import find_weights, prepare_as_published
 from vt.data_checks.data import check_data
 from vt.engine.checks.classes import has_labels
 from vt.engine.checks.rehearsal import is_number
@@ -89,8 +89,7 @@ def testing_config(args: argparse.Namespace) -> Config:
     cfg = load_config(args)
     if not cfg.get('test_dataloader'):
         raise UserError('the config has no test_dataloader: set it to test')
-    if args.checkpoint in LIBRARIES:
-        args.checkpoint = find_published(args.config, args.checkpoint)
+    args.checkpoint = find_weights(cfg, args.checkpoint)
     require_file(args.checkpoint, 'checkpoint')
     prepare_as_published(cfg, args.checkpoint)
     check_image_channels(cfg)
