@@ -22,7 +22,7 @@ from vt.engine.preparation import preparation_of
 from vt.image_bounds import drawn_size
 from vt.inference.inputs import ImageSource, SampleInferencer, Videos
 
-from .model_zoo import Source, resolve_model
+from .model_zoo import Source, resolve_config, resolve_model
 
 if TYPE_CHECKING:
     from .segmentation import SegmentationInferencer
@@ -122,10 +122,12 @@ def inferencer_of(
     device: str | torch.device | None = None,
 ) -> 'ClassificationInferencer | SegmentationInferencer':
     """Return the inferencer for a model; arguments as in :class:`ClassificationInferencer`."""
-    model = resolve_model(model, pretrained, device)
-    if is_segmentation(model.cfg):
+    if not isinstance(model, BaseModel):
+        model = resolve_config(model)
+    cfg = model.cfg if isinstance(model, BaseModel) else model
+    if is_segmentation(cfg):
         from .segmentation import SegmentationInferencer  # it imports MMSegmentation
 
-        return SegmentationInferencer(model)
-    num_frames = (model.cfg.model.get('backbone') or {}).get('num_frames')
-    return (VideoInferencer if num_frames else ClassificationInferencer)(model)
+        return SegmentationInferencer(model, pretrained, device)
+    num_frames = (cfg.model.get('backbone') or {}).get('num_frames')
+    return (VideoInferencer if num_frames else ClassificationInferencer)(model, pretrained, device)

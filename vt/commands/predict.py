@@ -66,9 +66,9 @@ def predict(args: argparse.Namespace) -> None:
             raise UserError('--threshold is for several labels per image; this model has one label: leave it out')
         inferencer.thresholds = read_thresholds(args.threshold, inferencer.classes)
     files = find_files(args.inputs, inferencer.pipeline.suffixes)
-    check_output(args.out, args.config, args.checkpoint, *files)
     check_paths(files, files.values(), args.out_dir, '--out-dir')
     masks = mask_paths(files, args.masks, [args.out_dir / path for path in files.values()] if args.out_dir else [])
+    check_output(args.out, args.config, args.checkpoint, *files)
     skipped: dict[str, Exception] = {}
     rows = []
     with ResultFile(args.out) if args.out else nullcontext() as out:
