@@ -86,13 +86,12 @@ def _with_imports(name: str, done: set[str]) -> Iterator[str]:
 
 def describe_inputs(model: Any, shape: torch.Size, open_size: bool) -> dict[str, Any]:
     """Describe the inputs ``(3, H, W)`` or ``(3, T, H, W)`` and the classes of an exported file."""
-    prepared = preparation_of(model.cfg)
+    numbers = {name: getattr(model.data_preprocessor, name, None) for name in ('mean', 'std')}  # also its own defaults
     return dict(
         input=['batch', *shape],
         open_size=open_size,
-        channels='BGR' if prepared.takes_bgr else 'RGB',
-        mean=[*prepared.mean] or None,
-        std=[*prepared.std] or None,
+        channels='BGR' if preparation_of(model.cfg).takes_bgr else 'RGB',
+        **{name: None if values is None else values.flatten().tolist() for name, values in numbers.items()},
         classes=model.dataset_meta.get('classes'),
     )
 
