@@ -148,7 +148,7 @@ def test_a_classifiers_report_says_what_its_predictions_say(work, tta):
     assert report(root, *tta)[0]['per_class'] == record['per_class']  # once more into the same folder
     options = ['test_dataloader.dataset.with_label=False', 'test_dataloader.dataset.data_prefix=test/cat']
     result = run('test.py', 'config.py', 'weights.pth', '--report', 'none', cwd=root, options=options)
-    assert_one_line(result, 'the test images have none')
+    assert_one_line(result, 'the test images have no labels')
     assert not (root / 'none').exists()
 
 

@@ -10,8 +10,10 @@ import joblib
 import numpy as np
 import torch
 from matplotlib.figure import Figure
+from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmengine.dist import is_main_process
+from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from mmpretrain.models import MultiLabelClsHead
 from scipy.sparse import coo_array
@@ -37,6 +39,7 @@ from vt.analysis.evaluation import (
 from vt.analysis.figures import figure_address, image_address, shrink
 from vt.checkpoints.weights import unwrap
 from vt.engine.checks.classes import has_labels, without_wrappers
+from vt.engine.checks.rehearsal import is_number
 from vt.engine.image_hooks import visible
 from vt.engine.launch import is_segmentation
 from vt.engine.preparation import preparation_of
@@ -58,22 +61,30 @@ HINT = 'give the folder of an earlier --report of the same test set'
 Curves = dict[str, dict[str, list[list[float]]]]
 
 
-class Report:
-    """A report of a test: made before it, to collect predictions, and written after it.
+class Report(Hook):
+    """Write a report of a test: ``report.html`` and ``report.json``.
 
     Args:
-        runner: the runner before its test.
         folder: folder to write to.
         compare: folder of an earlier report of the same test set, to compare with.
         heat_maps: method of heat maps of the images.
 
     Raises:
-        UserError: the images have no labels, or are not tested in the order of the data set; there is no such method,
-            or no earlier report of this number of images.
+        UserError: there is no earlier report.
     """
 
-    def __init__(self, runner: Runner, folder: str, compare: str | None = None, heat_maps: str | None = None) -> None:
-        self.runner, self.folder, self.model = runner, Path(folder), unwrap(runner.model)
+    def __init__(self, folder: str, compare: str | None = None, heat_maps: str | None = None) -> None:
+        self.folder, self.method = Path(folder), heat_maps
+        self.earlier = None if compare is None else read_json(Path(compare, 'report.json'), HINT, keys=EARLIER)
+
+    def before_test(self, runner: Runner) -> None:
+        """Collect predictions of the test.
+
+        Raises:
+            UserError: the images have no labels, or are not tested in the order of the data set; there is no such
+                method; the earlier report has another number of images.
+        """
+        self.runner, self.model = runner, unwrap(runner.model)
         self.dataset, evaluator = runner.test_dataloader.dataset, runner.test_evaluator
         if getattr(runner.test_dataloader.sampler, 'shuffle', False):
             raise UserError('--report needs images in order: set test_dataloader.sampler.shuffle=False')
@@ -87,23 +98,27 @@ class Report:
             raise UserError('--report compares predictions with labels, and the test images have none')
         self.collector.dataset_meta = evaluator.dataset_meta
         evaluator.metrics.append(self.collector)
-        self.mapper = HeatMapper(self.model, heat_maps) if heat_maps else None
-        self.earlier = None if compare is None else read_json(Path(compare, 'report.json'), HINT, keys=EARLIER)
+        self.mapper = HeatMapper(self.model, self.method) if self.method else None
         if self.earlier and self.earlier['images'] != len(self.dataset):
             numbers = f'has {self.earlier["images"]} images, this test has {len(self.dataset)}'
-            raise UserError(f'{Path(compare, "report.json")} {numbers}; {HINT}')
+            raise UserError(f'--compare: the report of {self.earlier["checkpoint"]} {numbers}; {HINT}')
         if is_main_process():
             self.folder.mkdir(parents=True, exist_ok=True)  # errors appear before the test
 
-    def write(self, config: str, checkpoint: str, metrics: dict[str, float]) -> None:
-        """Write ``report.html`` and ``report.json``, with the paths of the test and the numbers of the evaluator."""
+    def after_test_epoch(self, runner: Runner, metrics: dict[str, Any] | None = None) -> None:
+        """Write the report, with the numbers of the evaluator."""
+        if is_main_process():
+            self._write(runner.cfg, {name: float(value) for name, value in metrics.items() if is_number(value)})
+
+    def _write(self, cfg: Config, metrics: dict[str, float]) -> None:
         results, maps = self.collector.collected, isinstance(self.collector, MapCollector)
         names = (self.collector.dataset_meta or {}).get('classes') or range(len(results[0]['pred_score']))
         names, key = [str(name) for name in names], 'IoU' if maps else 'F1'
         several = isinstance(getattr(self.model, 'head', None), MultiLabelClsHead)
         found, ranked = _segmentation(results, names) if maps else _classification(results, names, several)
-        record: dict[str, Any] = dict(config=config, checkpoint=checkpoint, images=len(results), classes=names)
-        record |= found | ranked | dict(metrics=metrics | found['metrics'], curves=read_curves(Path(checkpoint).parent))
+        record: dict[str, Any] = dict(config=cfg.filename, checkpoint=cfg.load_from, images=len(results), classes=names)
+        curves = read_curves(Path(cfg.load_from).parent)
+        record |= found | ranked | dict(metrics=metrics | found['metrics'], curves=curves)
         page: dict[str, Any] = dict(key=key, band=BAND, bins=BINS, rows=ROWS, per_class=_sort(found['per_class'], key))
         if 'confusions' in found:
             pairs = found['confusions'].tocoo()
@@ -114,8 +129,8 @@ class Report:
                 page['confusion_matrix'] = figure_address(draw_confusion(shares.toarray(), names))
         if 'reliability' in found:
             page['reliability_diagram'] = figure_address(draw_reliability(found['reliability']))
-        if any(record['curves'].values()):
-            page['training_curves'] = figure_address(draw_curves(record['curves']))
+        if any(curves.values()):
+            page['training_curves'] = figure_address(draw_curves(curves))
         if self.earlier:
             record['comparison'] = compare_reports(record, self.earlier, key)
             page['changes'] = _sort(record['comparison']['per_class'], 'difference', lambda each: -abs(each))

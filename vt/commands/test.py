@@ -1,17 +1,18 @@
 """Command of ``tools/test.py``: test a checkpoint."""
 
 import argparse
-from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import cv2
 import mmengine
 import numpy as np
 from mmengine.config import Config, ConfigDict
 from mmengine.dist import is_main_process
-from mmengine.evaluator import BaseMetric, DumpResults
-from torch.utils.data import Dataset
+from mmengine.evaluator import DumpResults
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
 
 from vt.analysis.speed import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
@@ -21,9 +22,9 @@ from vt.engine.checks.classes import has_labels
 from vt.engine.checks.rehearsal import is_number
 from vt.engine.errors import files_of
 from vt.engine.image_hooks import output_paths_of
-from vt.engine.launch import build_runner, is_segmentation
+from vt.engine.launch import build_runner
 from vt.engine.preparation import check_image_channels
-from vt.engine.prepare import leaves, require_file
+from vt.engine.prepare import leaves, model_of, require_file
 from vt.engine.run_record import describe_device
 from vt.errors import UserError
 from vt.files import write_atomically
@@ -39,30 +40,33 @@ METRICS = '.json'  # as the suffix of --out; others are of predictions
 def test(args: argparse.Namespace) -> None:
     """Evaluate; on request write predictions, metrics or a report, and measure the cost of the model."""
     cfg = testing_config(args)
+    maps, metrics_only = 'decode_head' in model_of(cfg), (args.out or '').endswith(METRICS)
+    suffix, what = ('', 'predicted maps to a folder') if maps else ('.pkl', 'predictions as .pkl')
+    if args.out and Path(args.out).suffix not in (METRICS, suffix):
+        raise UserError(f'--out {args.out}: metrics are written as {METRICS}, {what}')
     notes = check_data(cfg, ('test',))
     runner = build_runner(cfg)
     for note in notes:
         runner.logger.warning(note)
-    dataset, evaluators = runner.test_dataloader.dataset, runner.test_evaluator.metrics
-    report = Report(runner, args.report, args.compare, args.heat_maps) if args.report else None
-    maps, metrics_only = is_segmentation(cfg), (args.out or '').endswith(METRICS)
-    if not maps and not has_labels(dataset):
+    if args.report:
+        runner.register_hook(Report(args.report, args.compare, args.heat_maps))
+    if not maps and not has_labels(runner.test_dataloader.dataset):
         if metrics_only or not (args.out or args.show_dir):
             raise UserError('the test images have no labels: ask for predictions, --out FILE.pkl or --show-dir FOLDER')
-        evaluators.clear()
-    if args.out and not metrics_only:
-        evaluators.append(WriteMaps(dataset, Path(args.out)) if maps else WriteResults(out_file_path=args.out))
+        runner.test_evaluator.metrics.clear()
+    if args.out and not metrics_only and maps:
+        runner.register_hook(WriteMaps(Path(args.out)))
+    elif args.out and not metrics_only:
+        runner.test_evaluator.metrics.append(WriteResults(out_file_path=args.out))
     metrics = runner.test()
     if not is_main_process():
         return
     if metrics_only:
         write_json(metrics, args.out, follow=True)
-    numbers = {name: float(value) for name, value in metrics.items() if is_number(value)}
-    if report:
-        report.write(args.config, args.checkpoint, numbers)
     if args.benchmark:
         device, result = next(runner.model.parameters()).device, benchmark_inference(runner)
         print_table([describe_benchmark(result)], title=f'{args.config} on {describe_device(device)}')
+        numbers = {name: float(value) for name, value in metrics.items() if is_number(value)}
         tables = {name: value for name, value in metrics.items() if name not in numbers}
         record = dict(config=args.config, checkpoint=args.checkpoint, metrics=numbers, tables=tables, **result)
         write_measured(f'{runner.work_dir.rstrip("/")}.benchmark.json', device, **record)
@@ -86,6 +90,12 @@ def testing_config(args: argparse.Namespace) -> Config:
         raise UserError(f'--compare {args.compare} needs --report FOLDER')
     if args.heat_maps and (args.tta or not args.report):
         raise UserError('--heat-maps needs --report FOLDER, and does not support --tta')
+    if args.report:
+        check_folder(Path(args.report))
+    if args.out and not Path(args.out).suffix:
+        check_folder(Path(args.out))
+    else:
+        check_output(args.out, args.config, args.checkpoint)
     cfg = load_config(args)
     if not cfg.get('test_dataloader'):
         raise UserError('the config has no test_dataloader: set it to test')
@@ -95,58 +105,44 @@ def testing_config(args: argparse.Namespace) -> Config:
     check_image_channels(cfg)
     cfg.load_from = args.checkpoint
     cfg.merge_from_dict({'default_hooks.weights_match': dict(type='vt.WeightsMatchHook', whole=True)})
-    suffix, what = ('', 'predicted maps to a folder') if is_segmentation(cfg) else ('.pkl', 'predictions as .pkl')
-    if args.out and Path(args.out).suffix not in (METRICS, suffix):
-        raise UserError(f'--out {args.out}: metrics are written as {METRICS}, {what}')
-    if args.report:
-        check_folder(Path(args.report))
-    if args.out and not Path(args.out).suffix:
-        check_folder(Path(args.out))
-    else:
-        check_output(args.out, args.config, args.checkpoint)
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.show_dir:
         if not cfg.default_hooks.get('visualization'):
-            kind = 'SegVisualizationHook' if is_segmentation(cfg) else 'VisualizationHook'
-            raise UserError(f"--show-dir needs default_hooks.visualization=dict(type='{kind}') in the config")
+            kinds = 'VisualizationHook, or of a segmentor SegVisualizationHook'
+            raise UserError(f'--show-dir needs default_hooks.visualization in the config: a {kinds}')
         cfg.default_hooks.visualization.update(enable=True, out_dir=args.show_dir, interval=1)
     if args.tta:
         use_tta(cfg)
     return cfg
 
 
-class WriteMaps(BaseMetric):
-    """Predicted label maps as PNG files of 8 or 16 bits, named after the images; they are no metrics.
+class WriteMaps(Hook):
+    """Predicted label maps as PNG files of 8 or 16 bits, named after the images.
 
     The numbers are those of the annotations, from 1 with ``reduce_zero_label``.
 
     Args:
-        dataset: the test set.
         out: folder of the maps.
-
-    Raises:
-        UserError: a map would overwrite a file of the test set.
     """
 
-    def __init__(self, dataset: Dataset, out: Path) -> None:
-        super().__init__(prefix='maps')
+    def __init__(self, out: Path) -> None:
+        self.out = out
+
+    def before_test(self, runner: Runner) -> None:
+        """Choose the path of each map; raise a UserError if it would overwrite a file of the test set."""
+        dataset = runner.test_dataloader.dataset
         kept = (Path(file) for index in range(len(dataset)) for file in files_of(dataset, index))
-        self.paths = mask_paths(output_paths_of(dataset), out, kept, '--out')
-        self.out, self.first = out, int(getattr(dataset, 'reduce_zero_label', False))
+        self.paths = mask_paths(output_paths_of(dataset), self.out, kept, '--out')
+        self.first = int(getattr(dataset, 'reduce_zero_label', False))
 
-    def process(self, data_batch: dict, data_samples: Sequence[dict]) -> None:
+    def after_test_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
         """Write the maps of a batch."""
-        for sample in data_samples:
-            labels = sample['pred_sem_seg']['data'][0].cpu().numpy() + self.first
+        for sample in outputs:
+            labels = sample.pred_sem_seg.data[0].cpu().numpy() + self.first
             _, content = cv2.imencode('.png', labels.astype(np.uint8 if labels.max() < 256 else np.uint16))
-            path = self.paths.get(sample['img_path'], Path(f'{Path(sample["img_path"]).stem}.png'))
+            path = self.paths.get(sample.img_path, Path(f'{Path(sample.img_path).stem}.png'))
             write_atomically(self.out / path, content.tobytes())
-            self.results.append(None)
-
-    def compute_metrics(self, results: list) -> dict:
-        """Return no metrics."""
-        return {}
 
 
 def use_tta(cfg: Config) -> None:
