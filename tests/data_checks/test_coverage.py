@@ -6,7 +6,7 @@ from mmpretrain.datasets import CustomDataset
 from mmseg.datasets import BaseSegDataset
 from PIL import Image
 
-from vt.data_checks.coverage import find_left_out
+from vt.data_checks.data import find_left_out
 
 
 def write(root, *names):

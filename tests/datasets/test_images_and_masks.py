@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 import vt
-from vt.data_checks.coverage import find_left_out
+from vt.data_checks.data import find_left_out
 from vt.errors import UserError
 
 
