@@ -56,7 +56,7 @@ def config(**wrapper):
 def test_the_precision_of_a_gpu_and_the_wrapper_for_it(named, has_bfloat16, expected, gpu):
     gpu(has_bfloat16)
     cfg = config() if named is None else config(dtype=named)
-    assert choose_dtype(cfg) == expected
+    assert choose_dtype(cfg.optim_wrapper) == expected
     enter_amp(cfg, amp=True)
     own = dict(type='vt.BFloat16AmpOptimWrapper', dtype='bfloat16')
     theirs = dict(type='AmpOptimWrapper', dtype='float16', loss_scale='dynamic')

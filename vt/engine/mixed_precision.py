@@ -13,13 +13,12 @@ from torch import nn
 from vt.registry import OPTIM_WRAPPERS
 
 
-def choose_dtype(cfg: Config) -> str:
+def choose_dtype(wrapper: dict) -> str:
     """Return the dtype of ``--amp`` in training, validation and tests, ``'bfloat16'`` or ``'float16'``.
 
-    It is that of ``optim_wrapper`` in the config if set, else bfloat16 if the GPU supports it natively, else float16.
+    It is that of the optimizer wrapper's config if set, else bfloat16 if the GPU supports it natively, else float16.
     On a CPU it is always bfloat16.
     """
-    wrapper = cfg.get('optim_wrapper') or {}
     if not torch.cuda.is_available() or ('BFloat16' in str(wrapper.get('type')) and not wrapper.get('dtype')):
         return 'bfloat16'
     usual = 'bfloat16' if torch.cuda.is_bf16_supported(including_emulation=False) else 'float16'
@@ -39,7 +38,7 @@ def enter_amp(cfg: Config, amp: bool) -> None:
     wrapper = cfg.get('optim_wrapper') or {}
     if not (amp or 'Amp' in str(wrapper.get('type'))):
         return
-    dtype = choose_dtype(cfg)
+    dtype = choose_dtype(wrapper)
     if wrapper and dtype == 'bfloat16':
         wrapper.update(type='vt.BFloat16AmpOptimWrapper', dtype=dtype)
         wrapper.pop('loss_scale', None)
@@ -53,7 +52,7 @@ def enter_amp(cfg: Config, amp: bool) -> None:
 
 def predicting(cfg: Config, device: str) -> AbstractContextManager:
     """Return the context of an inferencer's forward pass: mixed precision with ``test_cfg.fp16``, as in tests."""
-    dtype = 'bfloat16' if device == 'cpu' else choose_dtype(cfg)
+    dtype = 'bfloat16' if device == 'cpu' else choose_dtype(cfg.get('optim_wrapper') or {})
     half = bool((cfg.get('test_cfg') or {}).get('fp16'))
     return torch.autocast(device, getattr(torch, dtype)) if half else nullcontext()  # which leaves a user's as it is
 

@@ -172,7 +172,8 @@ def rates_after(schedulers: Sequence[Any], groups: Sequence[dict], *ways: tuple[
     optimizer = SimpleNamespace(param_groups=[dict(groups[-1])], step=None, defaults=groups[-1])
     copies = [copy.copy(scheduler) for scheduler in schedulers]
     for scheduler in copies:
-        scheduler.optimizer, scheduler.base_values = optimizer, scheduler.base_values[len(groups) - 1 :]
+        scheduler.optimizer = optimizer
+        scheduler.base_values = getattr(scheduler, 'base_values', [])[len(groups) - 1 :]  # ReduceOnPlateauLR has none
     rates = []
     for way in ways:
         advance(copies, *way)

@@ -174,14 +174,12 @@ def write_report(models: Models, images: Sequence[ShownImage]) -> str:
     """
     shown = []
     for image in images:
-        looks = {name: look_at(inferencer, image.source) for name, inferencer in models.items()}
-        shown.append((printable(image.caption), [(name, *_describe(look)) for name, look in looks.items()]))
+        described = []
+        for model, inferencer in models.items():
+            look = look_at(inferencer, image.source)
+            modules = {
+                name: [describe_module(look, name, head) for head in look.modules[name].heads] for name in look.modules
+            }
+            described.append((model, describe_prediction(look), modules.items()))
+        shown.append((printable(image.caption), described))
     return render('report.html.j2', models=list(models), images=shown, style=STYLE)
-
-
-def _describe(look: Look) -> tuple[list[View], list[tuple[str, list[list[View]]]]]:
-    """Return views of the prediction, and for each module its name and views, of the mean over heads and each head."""
-    modules = [
-        (name, [describe_module(look, name, head) for head in module.heads]) for name, module in look.modules.items()
-    ]
-    return describe_prediction(look), modules
