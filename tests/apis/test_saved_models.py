@@ -138,6 +138,10 @@ BAD = {
     'a file': (('model.head.loss.class_weight', 'weights.pkl'), "class_weight='weights.pkl' is not allowed in a saved"),
     'a step': (('pipeline', [dict(type='os.abort')]), "pipeline.0.type='os.abort' is none of the types"),
     'an expression': (('pipeline', [dict(type='Resize', interpolation='1+1')]), "0.interpolation='1+1' is not allowed"),
+    'an unknown option of a step': (
+        ('pipeline', [dict(type='CenterCrop', crop=1)]),
+        "CenterCrop has no argument 'crop'",
+    ),
     'a step of another size': (('pipeline', [dict(type='CenterCrop', crop_size=-1)]), 'is damaged: AssertionError'),
     'a shape of text': (('shape', ['3', 32, 32]), "shape=['3', 32, 32] is not the shape of an input"),
     'names beside the weights': (('classes', ['a']), 'classes is not in the config of a saved model'),

@@ -2,8 +2,10 @@
 
 ``config.json`` contains the model and the test pipeline, as registered parts with plain arguments; the header of the
 weights contains class names, colours and versions.
+
 A folder is untrusted: a type must be one of :data:`vt.apis.saved_types.TYPES` or ``STEPS``, a string one of those that
-its argument takes. Only then types are looked up, and :func:`vt.apis.get_model` compares arguments with signatures.
+its argument takes. Only then types are looked up, and arguments compared with their signatures; those of the model by
+:func:`vt.apis.get_model`, as for any config.
 """
 
 import json
@@ -19,6 +21,7 @@ from mmengine.model import BaseModel
 import vt
 from vt.checkpoints.publishing import as_safetensors
 from vt.checkpoints.weights import unwrap
+from vt.engine.checks.config import check_part
 from vt.engine.preparation import preparation_of
 from vt.engine.prepare import DISTRIBUTION
 from vt.errors import UserError
@@ -138,6 +141,7 @@ def read_folder(folder: str | PathLike) -> Config:
             raise UserError(f'shape={printable(repr(shape), 80)} is not the shape of an input')
         check_parts(content['model'], 'model', scope, TYPES)
         check_parts(content['pipeline'], 'pipeline', scope, STEPS)
+        check_part(content['pipeline'], 'pipeline', scope)
         dataset = dict(type='BaseDataset' if scope == 'mmpretrain' else 'BaseSegDataset')  # without samples
         dataset['pipeline'] = content['pipeline']
         cfg = Config(dict(default_scope=scope, model=content['model'], test_dataloader=dict(dataset=dataset)))
