@@ -16,7 +16,7 @@ from video.written_videos import write
 
 from vt import apis, record_attention
 from vt.errors import UserError
-from vt.inference.inputs import Images, read_ahead
+from vt.inference.inputs import Samples, read_ahead
 
 
 @pytest.fixture(scope='module')
@@ -126,7 +126,7 @@ def test_files_are_decoded_once_by_threads_in_their_order(tmp_path, monkeypatch)
         mmcv.imwrite(np.random.default_rng(index).integers(0, 256, (50, 70, 3), np.uint8), file)
     pipeline = [dict(type='LoadImageFromFile'), dict(type='Resize', scale=32), dict(type='PackInputs')]
     backbone = dict(type='ResNet', depth=18)
-    images = Images(Config(dict(model=dict(backbone=backbone), test_dataloader=dict(dataset=dict(pipeline=pipeline)))))
+    images = Samples(Config(dict(model=dict(backbone=backbone), test_dataloader=dict(dataset=dict(pipeline=pipeline)))))
     decode, decoded = mmcv.imfrombytes, []
     monkeypatch.setattr(mmcv, 'imfrombytes', lambda *args, **options: decoded.append(0) or decode(*args, **options))
     starts = []

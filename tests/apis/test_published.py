@@ -26,7 +26,7 @@ from vt.checkpoints.formats.recognise import adapt_channels
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.reading import load_checkpoint
 from vt.errors import UserError
-from vt.inference.inputs import Images, pipeline_steps
+from vt.inference.inputs import Samples, pipeline_steps
 
 SWIN, SWIN_FILE = 'swin-tiny_16xb64-300e_in1k', 'swin_tiny_patch4_window7_224.ms_in1k'
 QUICK = (SWIN, 'resnet18_8xb32-90e_in1k', 'deit-small-distilled_16xb64-300e_in1k')
@@ -91,7 +91,7 @@ def expected_of(reference, library, photo, name):
 def test_an_image_is_prepared_and_predicted_as_by_the_library(name, library, caches, photo):
     expected, scores = expected_of(put(caches, name, library), library, photo, name)
     model = apis.get_model(name, library)
-    sample = pseudo_collate([Images(model.cfg)(photo)])
+    sample = pseudo_collate([Samples(model.cfg)(photo)])
     assert (model.data_preprocessor(sample, False)['inputs'] - expected).abs().max() < 1e-5
     (found,) = apis.inferencer_of(model)(photo)
     assert found['pred_scores'] == pytest.approx(scores.numpy(), rel=1e-3)

@@ -25,7 +25,7 @@ from vt.apis.exporting import Network, encode, export_program, largest_differenc
 from vt.commands.export import why_refused
 from vt.commands.exported_script import describe_inputs, describe_preparation, script_text, write_script
 from vt.errors import UserError
-from vt.inference.inputs import Images
+from vt.inference.inputs import Samples
 
 NEEDS_OPENVINO = pytest.mark.skipif(not find_spec('openvino'), reason='openvino is not installed')
 # Run the script as where there is neither VT nor PyTorch.
@@ -347,7 +347,7 @@ def test_the_script_prepares_images_as_the_pipeline(classifier, steps, size, tmp
     normalisation = dict(mean=[120.0, 110, 100], std=[60.0, 50, 40], to_rgb=True)
     cfg.model.data_preprocessor = cfg.data_preprocessor = dict(normalisation, pad_size_divisor=16, pad_value=7)
     model = apis.get_model(cfg)
-    expected = model.data_preprocessor(pseudo_collate([Images(cfg)(file)]), False)['inputs'].numpy()
+    expected = model.data_preprocessor(pseudo_collate([Samples(cfg)(file)]), False)['inputs'].numpy()
     about = describe_inputs(model, (3, 32, 32), True) | describe_preparation(model)
     found, own_size, _ = predict_exported.prepare(file, json.loads(json.dumps(about)))
     assert own_size == size

@@ -15,7 +15,7 @@ from vt.apis import get_model
 from vt.engine.image_hooks import output_paths_of
 from vt.engine.launch import build_model
 from vt.engine.preparation import preparation_of
-from vt.inference.inputs import Images
+from vt.inference.inputs import Samples
 
 DIGITS = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 SCENES = ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
@@ -117,7 +117,7 @@ def test_images_have_the_order_of_channels_that_the_network_expects(animals, dig
         cfg = Config.fromfile(config)
         model = get_model(cfg, str(checkpoint))
         is_bgr = preparation_of(cfg).is_bgr
-        sample = Images(cfg)(photo)
+        sample = Samples(cfg)(photo)
         assert sample['inputs'].flatten(1).float().mean(dim=1).tolist() == list(RED if is_bgr else RED[::-1])
         assert is_bgr == (config != digits[0])
         image, attention = look(model, name_part(model, -1), sample, is_bgr)

@@ -20,7 +20,7 @@ from vt.engine.image_hooks import as_strip
 from vt.engine.launch import is_segmentation
 from vt.engine.preparation import preparation_of
 from vt.image_bounds import drawn_size
-from vt.inference.inputs import ImageSource, SampleInferencer, Videos
+from vt.inference.inputs import ImageSource, SampleInferencer, Samples
 
 from .model_zoo import Source, resolve_config, resolve_model
 
@@ -54,7 +54,7 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
     ) -> None:
         self.model = resolve_model(model, pretrained, device)  # MMPretrain's own __init__ would build it once more
         self.config = self.model.cfg
-        self.pipeline = self.make_samples(self.config)
+        self.pipeline = Samples(self.config)
         self.visualizer = None
         self.classes = classes or self.model.dataset_meta.get('classes')
         self.has_several = isinstance(getattr(self.model, 'head', None), MultiLabelClsHead)
@@ -106,8 +106,6 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
 
 class VideoInferencer(ClassificationInferencer):
     """:class:`ClassificationInferencer` of video files, averaged over the clips and crops of the test pipeline."""
-
-    make_samples = Videos
 
     def pixels(self, video: ImageSource) -> np.ndarray:
         """Return the frames of a video's first clip, as the model receives them, side by side, RGB."""

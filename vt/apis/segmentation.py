@@ -17,7 +17,7 @@ from mmseg.visualization import SegLocalVisualizer
 from torch.nn.functional import interpolate
 
 from vt.image_bounds import check_scores, drawn_size
-from vt.inference.inputs import SampleInferencer
+from vt.inference.inputs import SampleInferencer, Samples
 from vt.inference.test_set import in_scope
 from vt.models.sliding_windows import LargeImageSegmentor
 
@@ -57,7 +57,7 @@ class SegmentationInferencer(SampleInferencer, MMSegInferencer):
         return self.model  # built already
 
     def _init_pipeline(self, cfg: Config) -> Callable[[Any], dict]:
-        return self.make_samples(cfg)
+        return Samples(cfg)
 
     def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
         """Return the predictions of a batch; raise a UserError if scores of an image would take many gigabytes."""

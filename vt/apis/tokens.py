@@ -12,7 +12,7 @@ from mmengine.model import BaseModel
 from torch import Tensor
 
 from vt.errors import UserError
-from vt.inference.inputs import Images
+from vt.inference.inputs import Samples
 from vt.models import record_attention
 
 
@@ -66,7 +66,7 @@ def _as_batch(model: BaseModel, images: Any) -> Tensor:
     if isinstance(images, (str, PathLike)) or (isinstance(images, np.ndarray) and images.ndim < 4):
         raise UserError('images is a single image: give a list of images')
     if not isinstance(images, Tensor):
-        samples = [*map(Images(model.cfg), images)]
+        samples = [*map(Samples(model.cfg), images)]
         if not samples:
             raise UserError('images is empty')
         return model.data_preprocessor(pseudo_collate(samples), False)['inputs']

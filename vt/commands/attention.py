@@ -18,7 +18,7 @@ from vt.engine.launch import is_segmentation
 from vt.engine.preparation import preparation_of
 from vt.engine.prepare import read_config
 from vt.errors import UserError
-from vt.inference.inputs import Images
+from vt.inference.inputs import Samples
 from vt.inference.test_set import build_test_set, describe_image, spread_evenly, spread_over_classes
 
 from .outputs import check_output, write_measured
@@ -70,7 +70,7 @@ def prepare_images(args: argparse.Namespace, name: str) -> tuple[nn.Module, Path
     model = build(cfg, args.checkpoint)
     cfg = model.cfg  # with the preprocessing of the weights
     dataset = build_test_set(cfg, **dict(lazy_init=True) if args.inputs else {})  # its files are not needed
-    samples = [*map(Images(cfg), args.inputs)] if args.inputs else []
+    samples = [*map(Samples(cfg), args.inputs)] if args.inputs else []
     samples = samples or [dataset[index] for index in spread_over_classes(dataset, args.images)]
     titles = [describe_image(model, None if is_segmentation(cfg) else dataset, sample) for sample in samples]
     return model, out, samples, titles

@@ -26,7 +26,7 @@ from vt.engine.run_record import describe_device
 from vt.engine.speed_settings import use_threads
 from vt.errors import UserError
 from vt.files import write_atomically
-from vt.inference.inputs import Images, Videos
+from vt.inference.inputs import Samples
 from vt.inference.test_set import build_plain_training_set, build_test_set, in_scope, spread_evenly
 
 from .exported_script import describe_inputs, write_script
@@ -117,7 +117,7 @@ def read_inputs(model: Any, files: list[Path], dataset: Callable[[Config], Datas
         number: number of samples.
     """
     if files:
-        samples = map((Videos if getattr(model.backbone, 'num_frames', None) else Images)(model.cfg), files)
+        samples = map(Samples(model.cfg), files)
     else:
         built = dataset(model.cfg)
         samples = (built[index] for index in spread_evenly(built, number))

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby, islice
 from multiprocessing.pool import ThreadPool
-from pathlib import Path
 from typing import Any, TypeVar
 
 import joblib
@@ -51,7 +50,9 @@ MAX_THREADS = 256  # that a person may ask for
 
 
 class Samples:
-    """Base class that makes samples without labels from a user's files.
+    """Samples without labels from a user's images or videos.
+
+    For a test set of videos in memory, a clip has as many frames as there, spread evenly over the video.
 
     Args:
         cfg: config of the model. The files of its test set are not needed.
@@ -60,13 +61,16 @@ class Samples:
         UserError: the config has no test set, or one without a pipeline.
     """
 
-    suffixes: tuple[str, ...]  # of supported files
-
     def __init__(self, cfg: Config) -> None:
         check_image_channels(cfg)
-        self.steps = pipeline_steps(cfg)
-        self.prepared, is_of_bands = preparation_of(cfg), any(isinstance(step, LoadBands) for step in self.steps)
-        self.num_bands = self.prepared.channels if is_of_bands else None
+        steps, self.prepared = pipeline_steps(cfg), preparation_of(cfg)
+        self.load = next((step for step in steps if isinstance(step, LOADING)), None)
+        self.rest = Compose([step for step in steps if step is not self.load])
+        self.shape = () if self.load else input_shape(cfg)  # of a test set in memory
+        self.num_bands = self.prepared.channels if isinstance(self.load, LoadBands) else None
+        self.has_frames = isinstance(self.load, LoadClips) or len(self.shape) > 3
+        images = (*IMAGES, '.npy') if self.num_bands else IMAGES
+        self.suffixes = VIDEOS if self.has_frames else images  # of supported files
 
     def __call__(self, file: ImageSource) -> dict:
         """Return the sample of a file or of an image.
@@ -85,74 +89,44 @@ class Samples:
                 f'an image is {file.shape}, {file.dtype}: give (height, width, {number}) of {kinds.__name__}'
             )
         try:
-            return self.make(file)
+            return self.rest(self._fit(file, '') if is_array else self._read(str(file)))
         except Exception as error:  # of a decoder or a transform, of any type
             name = 'the image' if is_array else str(file)
             if isinstance(error, UserError) and name in str(error):
                 raise
             raise UserError(f'{name} cannot be read: {describe(error) or in_one_line(error)}') from error
 
-    def make(self, file: ImageSource) -> dict:
-        """Return a sample; may raise any error."""
-        raise NotImplementedError
+    def _read(self, path: str) -> dict:
+        """Return what the first step of the pipeline gives for a file; may raise any error."""
+        if self.has_frames and not self.load:
+            length, *size = self.shape[1:]
+            video = open_video(path)
+            check_frames(video.size, length)
+            frames = video.read(np.linspace(0, video.num_frames - 1, length).round().astype(int).tolist())
+            resized = [mmcv.imresize(frame, size[::-1], interpolation='area') for frame in frames]
+            return dict(img_path=path, frames=resized, img_shape=tuple(size), ori_shape=frames[0].shape[:2])
+        if self.load is None:
+            return self._fit(read_image(path), path)
+        load = partial(self.load, dict(img_path=path))
+        if self.has_frames:
+            return load()
+        results = load() if self.num_bands else load_image(path, load)  # bands have checks of their own
+        if self.num_bands not in (None, number := results['img'].shape[2]):
+            raise UserError(f'{path} has {number} channels, the model takes {self.num_bands}')
+        return results
 
-
-class Images(Samples):
-    """Samples of images of any size; arguments and errors as in :class:`Samples`."""
-
-    def __init__(self, cfg: Config) -> None:
-        super().__init__(cfg)
-        self.load = next((step for step in self.steps if isinstance(step, LoadImageFromFile)), None)
-        self.rest = Compose([step for step in self.steps if step is not self.load])
-        self.size = None if self.load else input_shape(cfg)[-2:]
-        self.suffixes = (*IMAGES, '.npy') if self.num_bands else IMAGES
-
-    def make(self, source: ImageSource) -> dict:
-        path = '' if isinstance(source, np.ndarray) else str(source)
-        if path and self.load:
-            load = partial(self.load, dict(img_path=path))
-            results = load() if self.num_bands else load_image(path, load)  # bands have checks of their own
-            if self.num_bands not in (None, number := results['img'].shape[2]):
-                raise UserError(f'{path} has {number} channels, the model takes {self.num_bands}')
-            return self.rest(results)
-        image = read_image(path) if path else source.astype(np.float32) if self.num_bands else source
+    def _fit(self, image: np.ndarray, path: str) -> dict:
+        """Return an image as the first step gives one, at the size and in the order of channels of a set in memory."""
         original = image.shape[:2]
-        if self.size:
-            image = mmcv.imresize(image, self.size[::-1], interpolation='area')
+        image = image.astype(np.float32) if self.num_bands else image
+        if self.shape:
+            image = mmcv.imresize(image, self.shape[:-3:-1], interpolation='area')
             image = image if self.prepared.is_bgr else np.ascontiguousarray(image[..., ::-1])
-        return self.rest(dict(img=image, img_path=path, img_shape=image.shape[:2], ori_shape=original))
-
-
-class Videos(Samples):
-    """Samples of video files; arguments and errors as in :class:`Samples`.
-
-    If the test set is in memory, a clip has as many frames as there, spread evenly over the video.
-    """
-
-    suffixes = VIDEOS
-
-    def __init__(self, cfg: Config) -> None:
-        super().__init__(cfg)
-        self.pipeline = Compose(self.steps)
-        self.shape = None if any(isinstance(step, LoadClips) for step in self.steps) else input_shape(cfg)[1:]
-
-    def make(self, video: str | Path) -> dict:
-        return self.pipeline(dict(img_path=str(video)) if self.shape is None else self._spread(str(video)))
-
-    def _spread(self, path: str) -> dict:
-        length, height, width = self.shape
-        video = open_video(path)
-        check_frames(video.size, length)
-        frames = video.read(np.linspace(0, video.num_frames - 1, length).round().astype(int).tolist())
-        sizes = dict(img_shape=(height, width), ori_shape=frames[0].shape[:2])
-        frames = [mmcv.imresize(frame, (width, height), interpolation='area') for frame in frames]
-        return dict(img_path=path, frames=frames, **sizes)
+        return dict(img=image, img_path=path, img_shape=image.shape[:2], ori_shape=original)
 
 
 class SampleInferencer:
     """Base class of the inferencers: batches of samples, their predictions, and inputs as RGB images."""
-
-    make_samples: Callable[[Config], Samples] = Images
 
     preprocess_kwargs = {'workers'}  # arguments of a call that are passed on to preprocess
 
