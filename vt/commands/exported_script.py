@@ -107,7 +107,7 @@ def describe_preparation(model: Any) -> dict[str, Any]:
             steps.append(step)
         elif not kind.startswith('Pack'):
             raise UserError(f'the script does not support {kind} {step}')
-    if in_memory:  # as vt.inference.inputs.Images
+    if in_memory:  # as vt.inference.inputs.Samples
         steps.insert(0, dict(scale=input_shape(model.cfg)[:0:-1], interpolation='area'))
     is_segmentor = 'decode_head' in model.cfg.model
     if is_segmentor and model.test_cfg.mode != 'whole':
