@@ -7,10 +7,9 @@ import pytest
 from mmengine.config import Config
 from tool_runner import ROOT
 
-from vt.commands.arguments import request_of
 from vt.commands.print_config import compare, print_config
 from vt.engine.launch import build_runner
-from vt.engine.prepare import prepare
+from vt.engine.prepare import Request, prepare
 from vt.errors import UserError
 
 CONFIG = str(ROOT / 'configs/vt_resnet/vt-resnet18_digits.py')
@@ -31,7 +30,7 @@ def test_the_config_of_a_run_is_printed(printed, tmp_path):
     options = [f'work_dir={tmp_path / "run"}', 'image_size=24', 'fold=1', 'train_cfg.max_epochs=3']
     text, args = printed(CONFIG, '--launcher', 'none', '--amp', '--cfg-options', *options)
     (tmp_path / 'printed.py').write_text(text)
-    runner = build_runner(prepare(CONFIG, request_of(args)))
+    runner = build_runner(prepare(CONFIG, Request.of(args)))
     assert Config.fromfile(tmp_path / 'printed.py').to_dict() == runner.cfg.to_dict()
 
 

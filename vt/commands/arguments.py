@@ -7,16 +7,11 @@ import os
 import pkgutil
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-from mmengine.config import Config
+from typing import Any
 
 from vt._libraries import importing
 from vt.engine.errors import one_line_errors
 from vt.errors import UserError
-
-if TYPE_CHECKING:
-    from vt.engine.prepare import Request
 
 CHECKPOINT = 'path of a checkpoint; or timm or torchvision, for their published weights'
 # Rounds in which a thread waits actively for the others before it sleeps. With GNU OpenMP's own number, 300,000, two
@@ -172,29 +167,3 @@ class ToolParser(argparse.ArgumentParser):
             help='what starts several processes (default: auto, from the environment variables)',
         )
         self.add_common_options()
-
-
-def request_of(args: argparse.Namespace) -> 'Request':
-    """Return what the arguments of a run ask for beside its config."""
-    from vt.engine.prepare import Request  # imports PyTorch, which --help should not
-
-    return Request(
-        options=args.cfg_options or {},
-        work_dir=args.work_dir,
-        launcher=args.launcher,
-        compiles=args.compile,
-        validates=not getattr(args, 'no_validate', False),
-        scales_lr=getattr(args, 'auto_scale_lr', False),
-        amp=args.amp,
-    )
-
-
-def load_config(args: argparse.Namespace) -> Config:
-    """Prepare the config of a run, and join the other processes."""
-    from vt.engine.prepare import prepare
-    from vt.engine.processes.distributed import join_processes
-
-    request = request_of(args)
-    cfg = prepare(args.config, request)
-    join_processes(cfg)
-    return cfg

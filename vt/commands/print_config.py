@@ -7,9 +7,7 @@ from typing import Any
 
 from vt.apis.model_zoo import find_config
 from vt.engine.checks.config import check_config
-from vt.engine.prepare import complete, read_in_steps
-
-from .arguments import request_of
+from vt.engine.prepare import Request, complete, read_in_steps
 
 SHOWN = 60  # characters of a value
 ABSENT = object()
@@ -18,7 +16,7 @@ ABSENT = object()
 def print_config(args: argparse.Namespace) -> None:
     """Print a config as Python, then, as comments, what each step set; it is checked as before a run."""
     path = args.config if args.config.endswith('.py') else str(find_config(args.config))
-    request = request_of(args)
+    request = Request.of(args)
     steps = list(read_in_steps(path, request))
     check_config(steps[-1][1], request.options)
     steps.append(('defaults of runs', complete(steps[-1][1], args.amp)))

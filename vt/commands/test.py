@@ -22,15 +22,15 @@ from vt.engine.checks.classes import has_labels
 from vt.engine.checks.rehearsal import is_number
 from vt.engine.errors import files_of
 from vt.engine.image_hooks import output_paths_of
-from vt.engine.launch import build_runner
+from vt.engine.launch import build_prepared
 from vt.engine.preparation import check_image_channels
-from vt.engine.prepare import leaves, model_of, require_file
+from vt.engine.prepare import Request, leaves, model_of, prepare, require_file
+from vt.engine.processes.distributed import join_processes
 from vt.engine.run_record import describe_device
 from vt.errors import UserError
 from vt.files import write_atomically
 from vt.inference.image_files import mask_paths
 
-from .arguments import load_config
 from .evaluation_report import Report
 from .outputs import check_folder, check_output, write_json, write_measured
 
@@ -45,7 +45,7 @@ def test(args: argparse.Namespace) -> None:
     if args.out and Path(args.out).suffix not in (METRICS, suffix):
         raise UserError(f'--out {args.out}: metrics are written as {METRICS}, {what}')
     notes = check_data(cfg, ('test',))
-    runner = build_runner(cfg)
+    runner = build_prepared(cfg)
     for note in notes:
         runner.logger.warning(note)
     if args.report:
@@ -96,7 +96,8 @@ def testing_config(args: argparse.Namespace) -> Config:
         check_folder(Path(args.out))
     else:
         check_output(args.out, args.config, args.checkpoint)
-    cfg = load_config(args)
+    cfg = prepare(args.config, Request.of(args))
+    join_processes(cfg)
     if not cfg.get('test_dataloader'):
         raise UserError('the config has no test_dataloader: set it to test')
     args.checkpoint = find_weights(cfg, args.checkpoint)

@@ -15,12 +15,13 @@ from vt.engine.config_data import digest_config
 from vt.engine.imbalance import enter_imbalance
 from vt.engine.interruption.resume import ResumeHook
 from vt.engine.interruption.work_directory import RECORD, use_work_directory
-from vt.engine.launch import build_runner
+from vt.engine.launch import build_prepared
 from vt.engine.preparation import check_image_channels
+from vt.engine.prepare import Request, prepare
+from vt.engine.processes.distributed import join_processes
 from vt.engine.run_record import describe_device, record_training
 from vt.errors import UserError
 
-from .arguments import load_config
 from .outputs import write_json
 
 
@@ -43,9 +44,9 @@ def train(args: argparse.Namespace) -> None:
             notes += check_data(cfg, ('train', 'val'))
         notes += [] if cfg.get('resume') else compare_preparation(cfg)
         if args.skip_data_check:
-            cfg.merge_from_dict({'default_hooks.rehearsal': None})
+            cfg.default_hooks.pop('rehearsal', None)
         line = enter_imbalance(cfg)
-        runner = build_runner(cfg)
+        runner = build_prepared(cfg)
         runner.asked = asked
         if line:
             runner.logger.info(line)
@@ -66,8 +67,9 @@ def find_batch_size(cfg: Config, args: argparse.Namespace) -> None:
         raise UserError('--find-batch-size needs a single process without --resume: batch sizes are per process')
     hook = BatchSizeHook()
     with TemporaryDirectory() as folder:
-        cfg.merge_from_dict(dict(work_dir=folder, log_level='WARNING', default_hooks=dict(rehearsal=None)))
-        runner = build_runner(cfg)
+        cfg.work_dir, cfg.log_level = folder, 'WARNING'
+        cfg.default_hooks.pop('rehearsal', None)
+        runner = build_prepared(cfg)
         runner.register_hook(hook)
         runner.train()
         images = len(runner.train_dataloader.dataset)
@@ -81,7 +83,8 @@ def find_batch_size(cfg: Config, args: argparse.Namespace) -> None:
 
 def training_config(args: argparse.Namespace) -> Config:
     """Return the config with the arguments of ``tools/train.py`` applied."""
-    cfg = load_config(args)
+    cfg = prepare(args.config, Request.of(args))
+    join_processes(cfg)
     check_image_channels(cfg)
     for name in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
         if not cfg.get(name):

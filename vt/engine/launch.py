@@ -1,7 +1,6 @@
 """Build the runner and the model of a config, on GPUs or on a CPU."""
 
 import logging
-import os
 
 import torch
 from mmengine.config import Config
@@ -14,7 +13,6 @@ from torch import nn
 from vt.errors import UserError
 
 from .console import quiet
-from .errors import naming_part
 from .prepare import complete, model_of
 from .runner import VTRunner
 
@@ -32,7 +30,11 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
     Raises:
         UserError: ``runner_type`` is another class, or the optimizer is sharded without the key ``fsdp``.
     """
-    asks_sync_bn = cfg.get('sync_bn') or 'SyncBN' in str(cfg.model)
+    return build_prepared(complete(cfg, amp))
+
+
+def build_prepared(cfg: Config) -> Runner:
+    """Build the runner of a config that :func:`vt.engine.prepare.prepare` has completed, as :func:`build_runner`."""
     named = cfg.get('runner_type') or Runner
     kind = RUNNERS.get(named) if isinstance(named, str) else named
     kind = VTRunner if kind is Runner else kind
@@ -40,11 +42,8 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
         raise UserError(f'runner_type={named} is neither vt.VTRunner nor a subclass of it: leave it out')
     if 'ZeroRedundancyOptimizer' in str((cfg.get('optim_wrapper') or {}).get('optimizer')):
         raise UserError('optim_wrapper.optimizer: ZeroRedundancyOptimizer is replaced by the key fsdp')
-    cfg = complete(cfg, amp)
-    if cfg.get('randomness', {}).get('deterministic'):
-        os.environ.setdefault('CUBLAS_WORKSPACE_CONFIG', ':4096:8')  # PyTorch requires it for deterministic cuBLAS
-    with naming_part('building the run', cfg.to_dict()):
-        runner = kind.from_cfg(cfg)
+    asks_sync_bn = cfg.get('sync_bn') or 'SyncBN' in str(cfg.model)
+    runner = kind.from_cfg(cfg)
     if asks_sync_bn and get_world_size() == 1:
         runner.logger.info('SyncBN is replaced by BN, because there is one process.')
     return runner

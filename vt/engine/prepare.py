@@ -4,6 +4,7 @@ All commands read a config with the steps of ``READING``; those that run it chec
 a config and what was asked for, and returns a changed copy.
 """
 
+import argparse
 import copy
 import os
 import traceback
@@ -56,6 +57,19 @@ class Request:
     validates: bool = True
     scales_lr: bool = False
     amp: bool = False
+
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> 'Request':
+        """Return what the arguments of ``tools/train.py`` or ``tools/test.py`` ask for."""
+        return cls(
+            options=args.cfg_options or {},
+            work_dir=args.work_dir,
+            launcher=args.launcher,
+            compiles=args.compile,
+            validates=not getattr(args, 'no_validate', False),
+            scales_lr=getattr(args, 'auto_scale_lr', False),
+            amp=args.amp,
+        )
 
 
 def prepare(path: str, request: Request) -> Config:
