@@ -4,16 +4,15 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from checkpoints.small_models import build_runner
 from engine.interruption.test_preemption import wait_for
 from forked_tools import ForkedTool, run_forked
 from process_groups import start_processes
-from tool_runner import ROOT, assert_one_line
+from tool_runner import assert_one_line
 
 from vt.engine.interruption.work_directory import use_work_directory
 from vt.errors import UserError
@@ -63,37 +62,21 @@ USED = 'run has files of an earlier run (training.json): '
 
 
 def test_a_new_run_is_refused_where_an_earlier_one_lies(used):
-    """Also one from its weights, and one in Python without the tool."""
+    """Also one from its weights."""
     before = files(used / 'run')
     assert before.keys() >= {'epoch_1.pth', 'epoch_2.pth', 'epochs.py', 'last_checkpoint', 'training.json'}
     message = f'{USED}--resume continues from epoch_2.pth; or choose another --work-dir'
     assert_one_line(train(used), message)
     assert_one_line(train(used, options=['load_from=run/epoch_2.pth']), message)
-    code = """
-import sys
-from vt.engine.prepare import read_config
-from vt.engine.launch import build_runner
-build_runner(read_config(sys.argv[1], dict(work_dir='run'))).train()
-"""
-    command = [sys.executable, '-c', code, str(CONFIG)]
-    result = subprocess.run(command, cwd=used, capture_output=True, env=dict(os.environ, PYTHONPATH=str(ROOT)))
-    assert message in result.stderr.decode()
     assert files(used / 'run') == before
 
 
-def test_a_finished_run_continues_for_more_epochs(used):
-    result = train(used, '--resume', options=['train_cfg.max_epochs=3'])
-    assert result.returncode == 0, result.stderr
-    assert 'Epoch(train) [2]' not in result.stdout
-    assert 'Epoch(train) [3]' in result.stdout
-
-
-def test_a_run_without_a_checkpoint_begins_again(tmp_path):
-    run = start(tmp_path)
-    wait_for(run, 'Epoch(train) [1][3/5]')
-    kill(run)
-    result = train(tmp_path)
-    assert result.returncode == 0, result.stderr
+def test_a_training_in_python_is_refused_too(tmp_path):
+    build_runner(tmp_path, dict(type='SGD', lr=0.1)).train()
+    before = files(tmp_path)
+    with pytest.raises(UserError, match=r'has files of an earlier run \(epoch_1\.pth\): --resume continues from'):
+        build_runner(tmp_path, dict(type='SGD', lr=0.1)).train()
+    assert files(tmp_path) == before
 
 
 EARLIER = {'epoch_1.pth': 5, 'epoch_2.pth': 10}
@@ -134,6 +117,21 @@ def test_where_a_run_starts(lying, asked, expected, tmp_path, monkeypatch):
         with pytest.raises(UserError) as error, use_work_directory('run', asked):
             pass
         assert expected in str(error.value)
+
+
+def test_a_restart_continues_what_its_own_job_has_written(tmp_path, monkeypatch):
+    """Not an earlier run, also after it was refused for that one."""
+    monkeypatch.setenv('TORCHELASTIC_RUN_ID', 'first')
+    with use_work_directory(str(tmp_path), None) as (checkpoint, _):
+        assert checkpoint is None
+        torch.save(dict(meta=dict(epoch=1, iter=5)), tmp_path / 'epoch_1.pth')
+    monkeypatch.setenv('TORCHELASTIC_RESTART_COUNT', '1')
+    with use_work_directory(str(tmp_path), None) as (checkpoint, _):
+        assert checkpoint == str(tmp_path / 'epoch_1.pth')
+    for job in ('second', 'first'):
+        monkeypatch.setenv('TORCHELASTIC_RUN_ID', job)
+        with pytest.raises(UserError, match='has files of an earlier run'), use_work_directory(str(tmp_path), None):
+            pass
 
 
 def test_a_run_without_the_settings_of_its_checkpoint_is_refused(used):

@@ -48,7 +48,7 @@ class CheckpointHook(PlainCheckpointHook):
         # What this hook has written and may remove, by the prefix of the name, oldest first.
         self._own: dict[str, list[Path]] = self._find_own(runner) if runner.iter else {}
         newest = Path(self.out_dir, self.filename_tmpl.format(runner.epoch if self.by_epoch else runner.iter))
-        self._saved = runner.iter if newest in self._own.get('', ()) else None  # iteration of the last such file
+        self._saved = runner.iter if runner.iter and _is_plain(newest) else None  # iteration of the last such file
 
     def _find_own(self, runner: Runner) -> dict[str, list[Path]]:
         """Return the checkpoints that this hook has written up to the one that the run resumes from.

@@ -46,11 +46,13 @@ def use_work_directory(work_dir: str, asked: str | None) -> Iterator[tuple[str |
         # The main process chooses, since a file system may look different to other processes.
         choice: list[Any] = [None]
         if lock is not None:
+            job = f'job {os.environ.get("SLURM_JOB_ID") or os.environ.get("TORCHELASTIC_RUN_ID") or "of this machine"}'
             lock.seek(0)
-            has_begun = was_restarted and lock.read(1) != ''  # a run that was refused has left no line
+            has_begun = was_restarted and lock.read().endswith(f', {job}\n')  # a run that was refused leaves no line
             lock.truncate(0)
             choice[0] = choose_start(Path(work_dir), asked, has_begun)
-            lock.write(f'process {os.getpid()} on {socket.gethostname()} since {time.strftime("%Y-%m-%d %H:%M:%S")}\n')
+            date = time.strftime('%Y-%m-%d %H:%M:%S')
+            lock.write(f'process {os.getpid()} on {socket.gethostname()} since {date}, {job}\n')
             lock.flush()
         broadcast_object_list(choice)
         yield choice[0]
