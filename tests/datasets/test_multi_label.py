@@ -83,6 +83,10 @@ def test_classes_that_are_numbers_are_ordered_by_value(root):
     assert load(root, 'file,labels\na.png,10;9\nb.png,\nmore/c.png,1\n').metainfo['classes'] == ('1', '9', '10')
 
 
+def test_columns_may_differ_in_case_alone(root):
+    assert load(root, 'file,a,A\na.png,1,0\nb.png,0,1\n').metainfo['classes'] == ('A', 'a')
+
+
 @pytest.mark.parametrize(
     ('text', 'message'),
     [

@@ -41,7 +41,7 @@ class MultiLabelImages(MultiLabelDataset):
             words = f'{min(odd)!r} is a column or a class alone: use one column for each of the {len(given)} classes'
             raise UserError(f'{self.ann_file}, line 1: {words}')
         spelling = {folded(name): composed(name) for name in given or ()}
-        for name, line in lines.items():
+        for name, line in lines.items() if columns is None else ():
             known = spelling.get(folded(name)) if given is not None else spelling.setdefault(folded(name), name)
             if known != name and name not in spelling.values():
                 others = 'the classes' if given is not None else 'earlier lines'
