@@ -1,19 +1,11 @@
 """What a run gets is found by class, however a config names it."""
 
-import json
-import signal
-from pathlib import Path
-
 import pytest
-from forked_tools import ForkedTool, run_forked
 from mmengine.config import Config
 from mmengine.hooks import CheckpointHook, LoggerHook
 from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop
-from tool_runner import ROOT, SMALL_CLASSIFIER
 
 from vt.engine.default_hooks import enter_defaults
-
-CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 
 
 def entered(**settings):
@@ -76,23 +68,3 @@ def test_what_a_config_names_itself_stays():
 )
 def test_a_type_of_loop_wins(given, expected):
     assert entered(train_cfg=given).train_cfg == expected
-
-
-def test_sigterm_saves_where_the_hook_has_a_prefix_and_a_run_needs_no_timer(tmp_path):
-    config = tmp_path / 'config.py'
-    config.write_text(
-        f'_base_ = {str(CONFIG)!r}\n'
-        'hook = dict(type="mmengine.CheckpointHook")\n'
-        'default_hooks = dict(checkpoint=hook, timer=None, logger=dict(interval=1))\n'
-    )
-    options = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=2', 'train_dataloader.batch_size=4']
-    run = ForkedTool('train.py', config, '--work-dir', 'run', cwd=tmp_path, options=options)
-    while 'Epoch(train) [1][ 3/16]' not in run.stdout and run.process.is_alive():
-        run.process.join(0.01)
-    run.send_signal(signal.SIGTERM)
-    result = run.wait(60)
-    assert result.returncode == 128 + signal.SIGTERM, result.stderr
-    assert 'interrupted_iter_' in Path(tmp_path / 'run/last_checkpoint').read_text()
-    result = run_forked('train.py', config, '--work-dir', 'run', '--resume', cwd=tmp_path, options=options)
-    assert result.returncode == 0, result.stderr
-    assert json.loads((tmp_path / 'run/training.json').read_text())['seconds'] is None

@@ -104,7 +104,7 @@ class RehearsalHook(Hook):
 def draw_once(runner: Runner, method: str, batch: Any, predictions: list) -> None:
     """Draw one sample of a batch as the visualization hooks of a run will, into a folder that is removed."""
     for hook in [copy(hook) for hook in runner.hooks if getattr(hook, 'enable', False) and hasattr(hook, 'out_dir')]:
-        with TemporaryDirectory() as folder:
+        with naming_part('drawing a sample'), TemporaryDirectory() as folder:
             hook.out_dir, hook.interval = Path(folder), 1
             getattr(hook, method)(runner, 0, batch | dict(inputs=batch['inputs'][:1]), predictions[:1])
 
