@@ -62,7 +62,7 @@ def test_no_rights(path, mode, folder):
 
 def test_no_space_for_a_checkpoint(tmp_path):
     result = limited('file-size', tmp_path, DIGITS)
-    assert_one_line(result, 'epoch_1.pth could not be written (File too large)')
+    assert_one_line(result, 'first.pth could not be written (File too large)')
 
 
 def test_a_port_in_use(tmp_path):

@@ -60,6 +60,8 @@ def test_exit_codes_and_tracebacks(capsys):
     assert capsys.readouterr().err.startswith('error: a.py: wrong (')
     with pytest.raises(SystemExit, match='130'), one_line_errors('a.py'):
         raise KeyboardInterrupt
+    with pytest.raises(SystemExit, match='130'), one_line_errors('a.py'):
+        raise SyntaxError('Failed to format the config file') from KeyboardInterrupt()  # as mmengine does
     with pytest.raises(SystemExit, match='1'), one_line_errors('a.py', traceback=True):
         raise UserError('wrong')
     assert capsys.readouterr().err.startswith('Traceback (most recent call last)')

@@ -171,12 +171,21 @@ def one_line_errors(where: str, traceback: bool = False) -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would report the closed pipe at exit
         sys.exit(1)
     except Exception as error:
+        if _was_interrupted(error):
+            sys.exit(130)
         _leave(where, error, traceback)
 
 
 def traceback_of(error: BaseException) -> str:
     """Return a traceback without control characters, which file names in an error could contain."""
     return '\n'.join(map(printable, ''.join(tracebacks.format_exception(error)).split('\n')))
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Return whether an error stems from Ctrl-C; mmengine converts it when interrupted while formatting a config."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _leave(where: str, error: Exception, traceback: bool) -> None:
