@@ -20,7 +20,6 @@ ALLOWED = {
     'vt/analysis/figures.py': {'figure.savefig'},  # to memory
     'vt/commands/exported_script.py': {'Image.fromarray(pixels).convert(mode).save'},  # a temporary folder
     'vt/inference/image_files.py': {'mask.save'},  # to memory
-    'vt/commands/outputs.py': {'mmengine.dump'},  # to a text
     'vt/commands/test.py': {'mmengine.dump'},  # to a text
     'vt/checkpoints/publishing.py': {'save'},  # to bytes
     'vt/engine/interruption/work_directory.py': {'open_plain'},  # a lock

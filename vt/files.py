@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -108,6 +109,23 @@ def write_atomically(path: str | os.PathLike, data: bytes | memoryview | str, fo
         return
     with replacing(os.path.realpath(path) if follow else path) as part:
         part.write_bytes(data)
+
+
+def write_json(record: Any, out: str | os.PathLike, indent: int | None = 2, follow: bool = False) -> None:
+    """Write a record as JSON, see :func:`as_plain`, to a file with any suffix, see :func:`write_atomically`."""
+    text = json.dumps(as_plain(record), indent=indent)
+    write_atomically(out, text, follow)
+
+
+def as_plain(value: Any) -> Any:
+    """Convert a record for JSON: tensors and arrays to lists, NaN and infinity to None."""
+    if isinstance(value, dict):
+        return {key: as_plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_plain(item) for item in value]
+    if hasattr(value, 'tolist'):
+        return as_plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_json(path: Path, hint: str, keys: Sequence[str] = ()) -> Any:

@@ -16,9 +16,9 @@ from typing import Any
 import yaml
 
 from vt.analysis.scores import label_run
-from vt.commands.outputs import write_json
 from vt.commands.sweep import SweepRun, identify, train_all
 from vt.errors import UserError
+from vt.files import write_json
 
 from .markdown import RECORDS, ROOT
 

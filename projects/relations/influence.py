@@ -26,8 +26,8 @@ from vt.commands.attention import check_figure, write
 from vt.commands.outputs import write_measured
 from vt.datasets import DigitScenes
 from vt.engine.prepare import read_config
-from vt.engine.run_record import as_plain
 from vt.errors import UserError
+from vt.files import as_plain
 from vt.inference.inputs import read_image
 from vt.models import VTModule
 from vt.models.grid import Unchanged

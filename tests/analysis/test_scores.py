@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import t as student_t
 
 from vt.analysis.scores import describe, describe_origin, describe_run, describe_sweep, label_run, pick_score
-from vt.commands.outputs import write_json
 from vt.errors import UserError
+from vt.files import write_json
 
 ORIGIN = dict(date='2026-01-02', device='A CPU, 1 thread', versions=dict(torch='2.0'), length='10 epochs')
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from vt.commands.outputs import write_json
-from vt.engine.run_record import as_plain
+from vt.files import as_plain, write_json
 
 
 def test_matrices_and_numbers_that_json_lacks(tmp_path):

@@ -157,21 +157,24 @@ def compare_preparation(cfg: Config) -> list[str]:
 
     These are the mean and standard deviation of images, and the position of the stride in ResNet's bottlenecks.
     """
-    own, backbone, lines = preparation_of(cfg), cfg.model.get('backbone') or {}, []
+    backbone, lines = cfg.model.get('backbone') or {}, []
     addresses = dict.fromkeys([str(cfg.get('load_from') or ''), *named_weights(cfg.model)])
     if backbone.get('style') == 'caffe' and backbone.get('depth', 0) >= 50:
         others = [address for address in addresses if address.startswith(('torchvision://', 'timm://'))]
         lines += [f"{address} has style='pytorch', the backbone has style='caffe'" for address in others]
-    for address in addresses if own.channels == 3 else ():
+    published = {}
+    for address in addresses:
         with suppress(UserError):  # it is raised when the weights are loaded
-            found = find_preparation(address)
-            for name in ('mean', 'std') if found else ():
-                given, published = getattr(own, name), getattr(found, name)
-                values = given * 3 if len(given) == 1 else given
-                if len(values) != 3 or any(abs(one - other) > NEAR for one, other in zip(values, published)):
-                    numbers = ', '.join(f'{value:.6g}' for value in published)
-                    trained = f'{address} was trained with {name}=[{numbers}], data_preprocessor has {[*given]}'
-                    lines.append(f'{trained}: use the same')
+            published[address] = find_preparation(address)
+    own = preparation_of(cfg)
+    for address, found in published.items() if own.channels == 3 else ():
+        for name in ('mean', 'std') if found else ():
+            given, trained = getattr(own, name), getattr(found, name)
+            values = given * 3 if len(given) == 1 else given
+            if len(values) != 3 or any(abs(one - other) > NEAR for one, other in zip(values, trained)):
+                numbers = ', '.join(f'{value:.6g}' for value in trained)
+                line = f'{address} was trained with {name}=[{numbers}], data_preprocessor has {[*given]}'
+                lines.append(f'{line}: use the same')
     return lines
 
 

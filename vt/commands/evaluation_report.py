@@ -45,11 +45,10 @@ from vt.engine.launch import is_segmentation
 from vt.engine.preparation import preparation_of
 from vt.engine.run_record import describe_origin
 from vt.errors import UserError
-from vt.files import read_json, write_atomically
+from vt.files import read_json, write_atomically, write_json
 from vt.untrusted_text import composed, printable
 
 from .data_page import ROWS, TEMPLATES, colour
-from .outputs import write_json
 
 SIDE = 160  # of an image on the page, in pixels
 IMAGES, PAIRS = 24, 20  # images of each kind and pairs of classes on the page

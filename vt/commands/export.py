@@ -25,12 +25,12 @@ from vt.apis.model_zoo import get_model, resolve_config
 from vt.engine.run_record import describe_device
 from vt.engine.speed_settings import use_threads
 from vt.errors import UserError
-from vt.files import write_atomically
+from vt.files import write_atomically, write_json
 from vt.inference.inputs import Samples
 from vt.inference.test_set import build_plain_training_set, build_test_set, in_scope, spread_evenly
 
 from .exported_script import describe_inputs, write_script
-from .outputs import check_output, write_json, write_measured
+from .outputs import check_output, write_measured
 
 BATCHES = (1, 2, 5)
 LARGER = (32, 64)  # pixels added to height and width for the second size

@@ -4,12 +4,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-import mmengine
 import torch
 
-from vt.engine.run_record import as_plain, describe_origin
+from vt.engine.run_record import describe_origin
 from vt.errors import UserError
-from vt.files import temporary_folder, write_atomically
+from vt.files import temporary_folder, write_json
 
 
 def check_output(out: str | Path | None, *inputs: str | Path | None) -> None:
@@ -46,11 +45,6 @@ def check_folder(folder: Path) -> None:
             pass
     except OSError as error:
         raise UserError(f'{folder} is no folder that can be written to ({error.strerror}): give another') from error
-
-
-def write_json(record: Any, out: str | Path, indent: int | None = 2, follow: bool = False) -> None:
-    """Write a record as JSON, see :func:`as_plain`, to a file with any suffix, see :func:`write_atomically`."""
-    write_atomically(out, mmengine.dump(as_plain(record), file_format='json', indent=indent), follow)
 
 
 def write_measured(out: str | Path | None, device: torch.device | str = 'cpu', **measured: Any) -> None:

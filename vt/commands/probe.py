@@ -29,9 +29,8 @@ from vt.analysis.tables import print_table
 from vt.apis.model_zoo import get_model, resolve_config
 from vt.engine.run_record import describe_origin
 from vt.errors import UserError
+from vt.files import write_json
 from vt.inference.test_set import build_plain_training_set, build_test_set
-
-from .outputs import write_json
 
 HEAD = 'before the head'  # name of the head's input
 BLOCKS = re.compile(r'backbone\.(.*\.)?(blocks|layers?|layer\d+|stages\.\d+)\.\d+')

@@ -7,9 +7,7 @@ from pathlib import Path
 from vt.analysis.scores import describe, describe_origin, describe_run, describe_sweep, label_run, read_each
 from vt.analysis.tables import print_table, to_csv, to_markdown
 from vt.errors import MissingFileError, UserError
-from vt.files import write_atomically
-
-from .outputs import write_json
+from vt.files import write_atomically, write_json
 
 
 def report_runs(args: argparse.Namespace) -> None:

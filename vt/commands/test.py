@@ -28,11 +28,11 @@ from vt.engine.prepare import Request, leaves, model_of, prepare, require_file
 from vt.engine.processes.distributed import join_processes
 from vt.engine.run_record import describe_device
 from vt.errors import UserError
-from vt.files import write_atomically
+from vt.files import write_atomically, write_json
 from vt.inference.image_files import mask_paths
 
 from .evaluation_report import Report
-from .outputs import check_folder, check_output, write_json, write_measured
+from .outputs import check_folder, check_output, write_measured
 
 METRICS = '.json'  # as the suffix of --out; others are of predictions
 

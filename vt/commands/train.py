@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import torch
 from mmengine.config import Config
 from mmengine.dist import get_world_size, is_main_process
 
@@ -19,10 +20,9 @@ from vt.engine.launch import build_prepared
 from vt.engine.preparation import check_image_channels
 from vt.engine.prepare import Request, prepare
 from vt.engine.processes.distributed import join_processes
-from vt.engine.run_record import describe_device, record_training
+from vt.engine.run_record import record_training
 from vt.errors import UserError
-
-from .outputs import write_json
+from vt.files import write_json
 
 
 def train(args: argparse.Namespace) -> None:
@@ -73,8 +73,7 @@ def find_batch_size(cfg: Config, args: argparse.Namespace) -> None:
         runner.register_hook(hook)
         runner.train()
         images = len(runner.train_dataloader.dataset)
-    device = describe_device(next(runner.model.parameters()).device)
-    print_table(hook.trials, title=f'Training steps of {args.config}, {device}')
+    print_table(hook.trials, title=f'Training steps of {args.config}, {torch.cuda.get_device_name()}')
     base = (cfg.get('auto_scale_lr') or {}).get('base_batch_size')
     rate = f' --auto-scale-lr (from {base})' if base else ', and scale the learning rate'
     end = ', all training images' if hook.largest == images else ''

@@ -11,7 +11,6 @@ from mmpretrain.models import MultiLabelClsHead
 from vt.errors import UserError
 
 from .checks.classes import labels_in
-from .prepare import model_of
 
 METHODS = ('weighted', 'focal', 'balanced')
 WEIGHTS = ('class_weight', 'pos_weight')
@@ -37,7 +36,7 @@ def enter_imbalance(cfg: Config) -> str | None:
         return None
     if method not in METHODS:
         raise UserError(f'imbalance={method!r} must be {", ".join(map(repr, METHODS))} or None')
-    head, data = model_of(cfg)['head'], cfg.train_dataloader.dataset
+    head, data = cfg.model['head'], cfg.train_dataloader.dataset
     scope = cfg.get('default_scope') or 'mmpretrain'
     with MODELS.switch_scope_and_registry(scope) as registry:
         kind = registry.get(head['type']) if isinstance(head['type'], str) else head['type']

@@ -1,6 +1,7 @@
 """Build the runner and the model of a config, on GPUs or on a CPU."""
 
 import logging
+import os
 
 import torch
 from mmengine.config import Config
@@ -13,6 +14,7 @@ from torch import nn
 from vt.errors import UserError
 
 from .console import quiet
+from .errors import naming_part
 from .prepare import complete, model_of
 from .runner import VTRunner
 
@@ -43,7 +45,10 @@ def build_prepared(cfg: Config) -> Runner:
     if 'ZeroRedundancyOptimizer' in str((cfg.get('optim_wrapper') or {}).get('optimizer')):
         raise UserError('optim_wrapper.optimizer: ZeroRedundancyOptimizer is replaced by the key fsdp')
     asks_sync_bn = cfg.get('sync_bn') or 'SyncBN' in str(cfg.model)
-    runner = kind.from_cfg(cfg)
+    if cfg.get('randomness', {}).get('deterministic'):
+        os.environ.setdefault('CUBLAS_WORKSPACE_CONFIG', ':4096:8')  # PyTorch requires it for deterministic cuBLAS
+    with naming_part('building the run', cfg.to_dict()):
+        runner = kind.from_cfg(cfg)
     if asks_sync_bn and get_world_size() == 1:
         runner.logger.info('SyncBN is replaced by BN, because there is one process.')
     return runner

@@ -1,7 +1,6 @@
 """Records of runs and measurements as data: settings, versions and results, enough to repeat and compare them."""
 
 import hashlib
-import math
 import platform
 import re
 import shlex
@@ -126,11 +125,10 @@ def _record_validation(runner: Runner) -> dict[str, Any]:
     metrics = {name[4:]: float(log.current()) for name, log in scalars.items() if name.startswith('val/')}
     metrics = {name: value for name, value in metrics.items() if name not in ('time', 'data_time')}
     tables = {name[4:]: value for name, value in runner.message_hub.runtime_info.items() if name.startswith('val/')}
-    image = one_input(runner.val_dataloader.dataset)
     model = unwrap(runner.model)
     if isinstance(runner.model, FSDPModule):
         model = build_model(runner.cfg)  # weights do not matter; a sharded model would wait for the other processes
-    parameter = next(model.parameters())
+    parameter, image = next(model.parameters()), one_input(runner.val_dataloader.dataset)
     size = dict(image_shape=list(image.shape), parameters=sum(part.numel() for part in model.parameters()))
     try:
         flops = count_complexity(model, torch.zeros(1, *image.shape).to(parameter), mode='tensor').flops
@@ -138,14 +136,3 @@ def _record_validation(runner: Runner) -> dict[str, Any]:
         runner.logger.warning(f'FLOPs are not counted: the model takes no image of shape {tuple(image.shape)}: {error}')
         flops = None
     return dict(metrics=metrics, tables=tables, flops=flops, **size)
-
-
-def as_plain(value: Any) -> Any:
-    """Convert a record for JSON: tensors and arrays to lists, NaN and infinity to None."""
-    if isinstance(value, dict):
-        return {key: as_plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [as_plain(item) for item in value]
-    if hasattr(value, 'tolist'):
-        return as_plain(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -3,7 +3,6 @@
 import copy
 import io
 import logging
-import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, redirect_stdout
 from dataclasses import asdict, replace
@@ -12,7 +11,6 @@ from typing import Any
 
 import joblib
 import torch
-from mmengine.config import Config
 from mmengine.dist import is_main_process, master_only
 from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
@@ -67,14 +65,6 @@ class VTRunner(Runner):
         super().__init__(*args, **dict(kwargs, auto_scale_lr=scaling, optim_wrapper=optim_wrapper))
         self._is_built = True
         self.logger.info(f'Environment, config and hooks are in the log: {self.logger.log_file}')
-
-    @classmethod
-    def from_cfg(cls, cfg: Config) -> 'VTRunner':
-        """Build the runner; an error names the part that cannot be built."""
-        if cfg.get('randomness', {}).get('deterministic'):
-            os.environ.setdefault('CUBLAS_WORKSPACE_CONFIG', ':4096:8')  # PyTorch requires it for deterministic cuBLAS
-        with naming_part('building the run', cfg.to_dict()):
-            return super().from_cfg(cfg)
 
     def call_hook(self, fn_name: str, **kwargs) -> None:
         """Call all hooks, then reduce a checkpoint to tensors, numbers and text, whatever hooks added to it."""

@@ -13,8 +13,8 @@ from torch.nn.functional import interpolate
 from torch.utils.data import Dataset
 
 from vt.analysis.tables import print_table
-from vt.engine.run_record import as_plain
 from vt.errors import UserError
+from vt.files import as_plain
 from vt.inference.test_set import IGNORED_LABEL, preprocessed
 from vt.models import AttentionTokenizer, Record, record_attention
 

@@ -95,16 +95,17 @@ def choose_start(folder: Path, asked: str | None, is_own: bool) -> tuple[str | N
     """
     newest, damaged = find_newest_checkpoint(folder)
     asked = 'auto' if is_own and (newest or damaged) else asked
+    others = find_newest_checkpoint(asked) if asked not in (None, 'auto') and Path(asked).is_dir() else None
+    files = [path.name for *_, path in own_checkpoints(folder)]
     checkpoint, notes = asked, []
     if asked == 'auto':
         checkpoint, notes = _describe(folder, newest, damaged)
         if checkpoint is None:
             notes = [f'There is nothing to resume in {folder}: training starts from the beginning']
-    elif asked is not None and Path(asked).is_dir():
-        checkpoint, notes = _describe(Path(asked), *find_newest_checkpoint(asked))
+    elif others is not None:
+        checkpoint, notes = _describe(Path(asked), *others)
         if checkpoint is None:
             raise UserError(f'--resume {asked}: the folder has no checkpoint')
-    files = [path.name for *_, path in own_checkpoints(folder)]
     files += [RECORD] if os.path.lexists(folder / RECORD) else []
     continues = checkpoint is not None and newest is not None and Path(checkpoint).resolve() == newest.resolve()
     if files and not (is_own or continues):
