@@ -9,8 +9,8 @@ from tool_runner import ROOT
 
 from vt import apis
 from vt.engine.checks.config import check_config
-from vt.engine.config_data import digest_config
 from vt.engine.prepare import leaves, read_config
+from vt.engine.run_record import digest_config
 
 LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 
@@ -122,7 +122,7 @@ def test_a_digest_is_not_of_the_machine(tmp_path):
 def test_a_digest_is_the_same_in_every_process(tmp_path):
     """Whatever order their sets have, and whatever addresses their objects."""
     here = digest(tmp_path)
-    code = 'from vt.engine.prepare import read_config; from vt.engine.config_data import digest_config; '
+    code = 'from vt.engine.prepare import read_config; from vt.engine.run_record import digest_config; '
     code += 'print(digest_config(read_config("c.py")))'
     for seed in '12':
         env = os.environ | dict(PYTHONHASHSEED=seed, PYTHONPATH=str(ROOT))

@@ -7,8 +7,8 @@ from tool_runner import ROOT
 
 from vt.data_checks.data import check_data
 from vt.engine.checks.config import check_config
-from vt.engine.config_data import digest_config
 from vt.engine.prepare import read_config
+from vt.engine.run_record import digest_config
 from vt.errors import UserError
 
 DIGITS = str(ROOT / 'configs/vt_resnet/vt-resnet18-half_digits.py')

@@ -26,9 +26,9 @@ import torch
 from rich.console import Console
 
 from vt.apis.published import named_weights
-from vt.engine.config_data import digest_config
 from vt.engine.errors import in_one_line
 from vt.engine.prepare import ROOT, Request, leaves, prepare
+from vt.engine.run_record import digest_config
 from vt.errors import UserError
 from vt.files import open_plain, read_json, write_atomically
 
@@ -48,7 +48,7 @@ class SweepRun:
     label: str  # name of the combination of settings
     seed: int
     work_dir: Path  # folder of the results
-    digest: str = ''  # of the whole config, see vt.engine.config_data.digest_config
+    digest: str = ''  # of the whole config, see vt.engine.run_record.digest_config
     changed: float = 0.0  # when its data, or the weights that it begins with, changed last
 
     @property

@@ -23,7 +23,6 @@ from vt.engine.checks.rehearsal import is_number
 from vt.engine.errors import files_of
 from vt.engine.image_hooks import output_paths_of
 from vt.engine.launch import build_prepared
-from vt.engine.preparation import check_image_channels
 from vt.engine.prepare import Request, leaves, model_of, prepare, require_file
 from vt.engine.processes.distributed import join_processes
 from vt.engine.run_record import describe_device
@@ -103,7 +102,6 @@ def testing_config(args: argparse.Namespace) -> Config:
     args.checkpoint = find_weights(cfg, args.checkpoint)
     require_file(args.checkpoint, 'checkpoint')
     prepare_as_published(cfg, args.checkpoint)
-    check_image_channels(cfg)
     cfg.load_from = args.checkpoint
     cfg.merge_from_dict({'default_hooks.weights_match': dict(type='vt.WeightsMatchHook', whole=True)})
     if args.amp:

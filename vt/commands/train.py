@@ -1,6 +1,7 @@
 """Command of ``tools/train.py``: train a model from a config."""
 
 import argparse
+import copy
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,12 +13,10 @@ from vt.analysis.tables import print_table
 from vt.apis.published import compare_preparation
 from vt.data_checks.data import check_data
 from vt.engine.batch_size import BatchSizeHook
-from vt.engine.config_data import digest_config
 from vt.engine.imbalance import enter_imbalance
 from vt.engine.interruption.resume import ResumeHook
 from vt.engine.interruption.work_directory import RECORD, use_work_directory
 from vt.engine.launch import build_prepared
-from vt.engine.preparation import check_image_channels
 from vt.engine.prepare import Request, prepare
 from vt.engine.processes.distributed import join_processes
 from vt.engine.run_record import record_training
@@ -31,7 +30,7 @@ def train(args: argparse.Namespace) -> None:
     if args.find_batch_size:
         find_batch_size(cfg, args)
         return
-    digest = digest_config(cfg)
+    prepared = copy.deepcopy(cfg)
     asked = {key: cfg.get(key) for key in ('load_from', 'resume', 'new_schedule')}
     if args.new_schedule:
         if not (args.resume or cfg.get('resume')):
@@ -56,8 +55,7 @@ def train(args: argparse.Namespace) -> None:
             runner.logger.warning(note)
         runner.train()
         if is_main_process():
-            record = record_training(runner, args.config, args.cfg_options or {})
-            record['digest'] = None if record['kept_settings'] else digest  # only if all settings were used
+            record = record_training(runner, args.config, args.cfg_options or {}, prepared)
             write_json(record, Path(cfg.work_dir, RECORD))
 
 
@@ -84,7 +82,6 @@ def training_config(args: argparse.Namespace) -> Config:
     """Return the config with the arguments of ``tools/train.py`` applied."""
     cfg = prepare(args.config, Request.of(args))
     join_processes(cfg)
-    check_image_channels(cfg)
     for name in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
         if not cfg.get(name):
             raise UserError(f'the config has no {name}: set it to train')

@@ -1,6 +1,7 @@
 """Records of runs and measurements as data: settings, versions and results, enough to repeat and compare them."""
 
 import hashlib
+import json
 import platform
 import re
 import shlex
@@ -12,27 +13,33 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from mmengine.config import Config
+from mmengine.model import is_model_wrapper
 from mmengine.runner import IterBasedTrainLoop, Runner
 from torch import nn
 from torch.distributed.fsdp import FSDPModule
 
-from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
 
 from .counting import count_complexity, one_input
-from .launch import build_model
 
 # Distributions whose versions affect results; onedl-* are forks of OpenMMLab's packages with the same import names.
 PACKAGES = ('torch', 'torchvision', 'numpy', 'mmengine', 'mmcv', 'mmpretrain', 'mmsegmentation')
 
 
-def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the record of a finished training of a config with some options.
+def record_training(runner: Runner, config: str, options: dict[str, Any], prepared: Config) -> dict[str, Any]:
+    """Return the record of a finished training.
+
+    Args:
+        runner: the runner after the training.
+        config, options: config and options that a person gave.
+        prepared: config of the run, see :func:`vt.engine.prepare.prepare`.
 
     Returns:
         A dict with the origin (see :func:`describe_origin`), ``config``, ``seed``, ``date`` (UTC) and
 
         - ``options``: the options without the seed.
+        - ``digest``: see :func:`digest_config`; None if a checkpoint kept other settings.
         - ``kept_settings``: settings that a resumed checkpoint kept in place of the config's.
         - ``length``: such as ``'10 epochs'``; ``iterations``; ``batch_size`` of each process.
         - ``seconds`` of all iterations and ``data_seconds`` of waiting for data, including the time before an
@@ -43,7 +50,7 @@ def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dic
 
         - ``metrics`` of the last (not the best) validation, and ``tables``: results that are not single numbers.
         - ``image_shape`` (channels, height, width) of the first validation image, ``parameters``, and ``flops``
-          (multiply-adds) at that size; None if the model takes no whole image.
+          (multiply-adds) at that size; None if the model is sharded or takes no whole image.
     """
     kept = runner.message_hub.runtime_info.get('kept_settings', {})
     sharded = isinstance(runner.model, FSDPModule)
@@ -53,6 +60,7 @@ def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dic
         config=config,
         options={key: kept.get(key, value) for key, value in options.items() if key != 'randomness.seed'},
         kept_settings=kept,
+        digest=None if kept else digest_config(prepared),
         seed=runner.seed,
         length=f'{runner.max_iters:,} iterations' if in_iterations else f'{runner.max_epochs} epochs',
         seconds=_total(runner, 'train/time'),
@@ -125,14 +133,41 @@ def _record_validation(runner: Runner) -> dict[str, Any]:
     metrics = {name[4:]: float(log.current()) for name, log in scalars.items() if name.startswith('val/')}
     metrics = {name: value for name, value in metrics.items() if name not in ('time', 'data_time')}
     tables = {name[4:]: value for name, value in runner.message_hub.runtime_info.items() if name.startswith('val/')}
-    model = unwrap(runner.model)
-    if isinstance(runner.model, FSDPModule):
-        model = build_model(runner.cfg)  # weights do not matter; a sharded model would wait for the other processes
+    model = runner.model.module if is_model_wrapper(runner.model) else runner.model
     parameter, image = next(model.parameters()), one_input(runner.val_dataloader.dataset)
     size = dict(image_shape=list(image.shape), parameters=sum(part.numel() for part in model.parameters()))
+    flops = None
     try:
-        flops = count_complexity(model, torch.zeros(1, *image.shape).to(parameter), mode='tensor').flops
+        if not isinstance(model, FSDPModule):  # it would wait for the other processes
+            flops = count_complexity(model, torch.zeros(1, *image.shape).to(parameter), mode='tensor').flops
     except (RuntimeError, AssertionError, UserError) as error:  # the model takes windows, or padded images
         runner.logger.warning(f'FLOPs are not counted: the model takes no image of shape {tuple(image.shape)}: {error}')
-        flops = None
     return dict(metrics=metrics, tables=tables, flops=flops, **size)
+
+
+def digest_config(cfg: Config) -> str:
+    """Return a digest of the settings of a training, the same in every process and on every machine.
+
+    The seed, ``work_dir``, ``launcher`` and ``pin_memory`` are left out, since they do not change what is trained.
+    """
+    settings = cfg.to_dict() | dict(work_dir=None, launcher=None)
+    settings['randomness'] = (settings.get('randomness') or {}) | dict(seed=None)
+    for name, loader in settings.items():
+        if name.endswith('_dataloader') and isinstance(loader, dict):
+            settings[name] = loader | dict(pin_memory=None)
+    text = json.dumps(as_data(settings), sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def as_data(value: Any) -> Any:
+    """Convert a value of a config to JSON data: classes and functions to their names, other objects to their repr."""
+    return json.loads(json.dumps(value, default=_as_data))
+
+
+def _as_data(value: Any) -> Any:
+    if isinstance(value, (set, frozenset)):
+        return sorted(json.dumps(as_data(item), sort_keys=True) for item in value)
+    if hasattr(value, 'tolist'):  # the repr of an array is shortened
+        return value.tolist()
+    name = getattr(value, '__qualname__', None)
+    return f'{value.__module__}.{name}' if name else re.sub(r' at 0x[0-9a-f]+', '', repr(value))

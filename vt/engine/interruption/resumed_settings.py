@@ -9,7 +9,7 @@ from typing import Any
 from mmengine.runner import Runner
 from prettytable import PrettyTable
 
-from vt.engine.config_data import as_data
+from vt.engine.run_record import as_data
 from vt.engine.schedules import advance, rates_after
 from vt.errors import UserError
 from vt.untrusted_text import printable
