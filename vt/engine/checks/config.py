@@ -107,7 +107,8 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
         return
     # What other settings already contain is no setting of its own.
     roots = [part.get('data_root', '') for part in _dicts([content[key] for key in content if 'loader' in key])]
-    if not any(root in (None, content.get('data_root')) for root in roots):
+    is_replaced = any(option.endswith('.data_root') for option in options)  # of data sets, by options
+    if not (is_replaced or any(root in (None, content.get('data_root')) for root in roots)):
         settings.remove('data_root')
     if cfg.model.get('data_preprocessor'):
         settings.remove('data_preprocessor')
