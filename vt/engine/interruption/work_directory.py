@@ -98,25 +98,20 @@ def choose_start(folder: Path, asked: str | None, is_own: bool) -> tuple[str | N
     others = find_newest_checkpoint(asked) if asked not in (None, 'auto') and Path(asked).is_dir() else None
     files = [path.name for *_, path in own_checkpoints(folder)]
     checkpoint, notes = asked, []
-    if asked == 'auto':
-        checkpoint, notes = _describe(folder, newest, damaged)
-        if checkpoint is None:
-            notes = [f'There is nothing to resume in {folder}: training starts from the beginning']
-    elif others is not None:
-        checkpoint, notes = _describe(Path(asked), *others)
-        if checkpoint is None:
+    if asked == 'auto' or others is not None:
+        found, passed_over = (newest, damaged) if others is None else others
+        lines = [printable(line) for _, line in passed_over]
+        if lines and found is None:
+            words = f'{folder if others is None else asked} has no complete checkpoint'
+            raise UserError(f'{lines[0]}; {words}: choose another --work-dir to start again')
+        checkpoint, notes = found and str(found), [f'{line}. Resuming from {found} instead' for line in lines]
+        if found is None and others is not None:
             raise UserError(f'--resume {asked}: the folder has no checkpoint')
+        if found is None:
+            notes = [f'There is nothing to resume in {folder}: training starts from the beginning']
     files += [RECORD] if os.path.lexists(folder / RECORD) else []
     continues = checkpoint is not None and newest is not None and Path(checkpoint).resolve() == newest.resolve()
     if files and not (is_own or continues):
         how = f'--resume continues from {newest.name}' if newest else 'it has no checkpoint to resume from'
         raise UserError(f'{folder} has files of an earlier run ({files[-1]}): {how}; or choose another --work-dir')
     return checkpoint, notes
-
-
-def _describe(folder: Path, newest: Path | None, damaged: list[tuple[Path, str]]) -> tuple[str | None, list[str]]:
-    """Return the newest checkpoint of a folder, and lines about damaged ones; raise an error if all are damaged."""
-    lines = [printable(line) for _, line in damaged]
-    if lines and newest is None:
-        raise UserError(f'{lines[0]}; {folder} has no complete checkpoint: choose another --work-dir to start again')
-    return newest and str(newest), [f'{line}. Resuming from {newest} instead' for line in lines]
