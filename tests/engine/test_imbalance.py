@@ -142,3 +142,10 @@ def test_check_dataset_proposes_the_line(tmp_path, capsys, number):
     cfg = Config(dict(default_scope='mmpretrain', train_dataloader=dict(dataset=data)))
     print_imbalance(read_data(cfg, ('train',), 1)[1], cfg)
     assert ("3 times the samples of the rarest: imbalance = 'weighted'" in capsys.readouterr().out) is (number == 3)
+
+
+def test_a_model_without_a_head_of_classes_is_refused(config):
+    cfg = config('weighted')
+    cfg.model.decode_head = cfg.model.pop('head')
+    with pytest.raises(UserError, match='imbalance is for classifiers'):
+        enter_imbalance(cfg)

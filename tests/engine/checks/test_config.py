@@ -105,6 +105,11 @@ def test_configs_of_the_libraries_are_accepted(package, scope):
             {'env_cfg.cudnn_benchmrk': True},
             "env_cfg: it has no argument 'cudnn_benchmrk'; did you mean cudnn_ben",
         ),
+        (
+            DIGITS,
+            {'auto_scale_lr.base_batchsize': 64},
+            "auto_scale_lr: it has no argument 'base_batchsize'; did you mean",
+        ),
         (DIGITS, {'optim_wrapper.clip_grad': 1.0}, 'optim_wrapper.clip_grad=1.0 must be a dict of settings, or None'),
         (DIGITS, {'optim_wrapper.clip_gradd': None}, "optim_wrapper: .* no .* 'clip_gradd'; did you mean clip_grad"),
         (

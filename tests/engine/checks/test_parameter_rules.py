@@ -114,3 +114,11 @@ def test_statistics_of_trained_and_of_frozen_layers_are_not_named():
     assert moving(RESNET | dict(frozen_stages=4)) == ''
     assert moving(RESNET | dict(norm_eval=True), backbone=still) == ''
     assert moving(dict(type='vt.FrozenBackbone', backbone=RESNET)) == ''
+
+
+@pytest.mark.parametrize('rules', [dict(flat_decay_mult=0.0), dict(custom_keys=DEIT)])
+def test_a_factor_needs_a_weight_decay_in_the_config(model, rules):
+    """mmengine's constructor would leave the optimizer's own default for all parameters, without a word."""
+    options = dict(optimizer=dict(type='AdamW', lr=1.0), paramwise_cfg=rules)
+    with pytest.raises(UserError, match='decay_mult has no weight decay to multiply: set'):
+        check_parameter_rules(model, options)

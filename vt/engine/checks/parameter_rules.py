@@ -44,8 +44,8 @@ def check_parameter_rules(model: nn.Module, optim_wrapper: dict, config: str | N
         A line per custom key with the number of parameters and its factors.
 
     Raises:
-        UserError: the constructor does not read a setting; or a key matches no parameter and changes the learning rate
-            or is similar to a name in the model.
+        UserError: the constructor does not read a setting; a factor has no weight decay to multiply; or a key matches
+            no parameter and changes the learning rate or is similar to a name in the model.
     """
     options = optim_wrapper.get('paramwise_cfg') or {}
     constructor = str(optim_wrapper.get('constructor', 'DefaultOptimWrapperConstructor')).split('.')[-1]
@@ -55,6 +55,11 @@ def check_parameter_rules(model: nn.Module, optim_wrapper: dict, config: str | N
             where = f'optim_wrapper.paramwise_cfg.{name} has no effect: {constructor} reads {", ".join(known)}'
             raise UserError(f'{where}; correct or remove it')
     keys, lines = options.get('custom_keys', {}) if constructor in READ else {}, []
+    factors = [*options, *(name for rule in keys.values() for name in rule)]
+    decay = next((name for name in factors if name.endswith('decay_mult')), None)
+    if decay and (optim_wrapper.get('optimizer') or {}).get('weight_decay') is None:
+        where = f'optim_wrapper.paramwise_cfg: {decay} has no weight decay to multiply'
+        raise UserError(f'{where}: set optim_wrapper.optimizer.weight_decay')
     own = own_words(config, keys) if config else keys
     for key, names in match_parameters(model, keys).items():
         rule = keys[key]
