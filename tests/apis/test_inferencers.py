@@ -15,7 +15,7 @@ from torch.testing import assert_close
 from video.written_videos import write
 
 from vt import apis, record_attention
-from vt.errors import UserError
+from vt.errors import MissingFileError, UserError
 from vt.inference.inputs import Samples, read_ahead
 
 
@@ -146,6 +146,17 @@ def test_files_are_decoded_once_by_threads_in_their_order(tmp_path, monkeypatch)
         assert torch.equal(sample['inputs'], images(file)['inputs'])
 
 
+def test_a_grey_image_and_numbers_for_all_channels(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (28, 28), np.uint8)
+    mmcv.imwrite(pixels, str(tmp_path / 'grey.png'))
+    pipeline = [dict(type='LoadImageFromFile', color_type='grayscale'), dict(type='PackInputs')]
+    preprocessor = dict(type='ClsDataPreprocessor', mean=127.5, std=127.5)
+    model = dict(backbone=dict(type='LeNet5', num_classes=10), data_preprocessor=preprocessor)
+    samples = Samples(Config(dict(model=model, test_dataloader=dict(dataset=dict(pipeline=pipeline)))))
+    assert (samples.prepared.mean, samples.prepared.std) == ((127.5,), (127.5,))
+    assert np.array_equal(samples(str(tmp_path / 'grey.png'))['inputs'], pixels[None])
+
+
 @pytest.mark.parametrize(('side', 'most'), [(8, 6), (8_000, 2)])
 def test_of_large_samples_few_are_read_ahead(side, most):
     begun = []
@@ -249,6 +260,14 @@ def test_what_is_no_image_is_one_line(content, message, classifier, tmp_path):
         path.write_bytes(content)
     with pytest.raises(UserError, match=message):
         apis.ClassificationInferencer(classifier[2])(str(path))
+
+
+def test_a_missing_video_and_an_array_for_videos_are_one_line(video_model, tmp_path):
+    inferencer = apis.inferencer_of(video_model[2])
+    with pytest.raises(MissingFileError, match=r'^there is no video .*gone.mp4$'):
+        inferencer(str(tmp_path / 'gone.mp4'))
+    with pytest.raises(UserError, match='the model takes videos: give the path of a file, not an array'):
+        inferencer(np.zeros((32, 32, 3), np.uint8))
 
 
 def test_a_checkpoint_of_another_model_is_one_line(classifier, segmentor):

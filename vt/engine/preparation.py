@@ -1,7 +1,9 @@
 """How images come to a network: what a config says, read once; silent faults of images that are not 8-bit RGB."""
 
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 from mmengine.config import Config
 
 from vt.errors import UserError
@@ -57,12 +59,17 @@ def preparation_of(cfg: Config) -> Preparation:
         backbone = backbone['backbone']
     return Preparation(
         steps=tuple(step for step in pipeline if 'LoadAnnotations' not in str(step.get('type'))),
-        mean=tuple(preprocessor.get('mean') or ()),
-        std=tuple(preprocessor.get('std') or ()),
+        mean=_per_channel(preprocessor.get('mean')),
+        std=_per_channel(preprocessor.get('std')),
         channels=backbone.get('in_channels', 3) if isinstance(backbone, dict) else None,
         is_bgr=from_files or 'decode_head' in model or bool(preprocessor.get('to_rgb')),
         turn=next((name for name in TURNS if preprocessor.get(name)), None),
     )
+
+
+def _per_channel(value: Any) -> tuple:
+    """Return a setting of one number, or one per channel, as a tuple."""
+    return () if value is None else tuple(np.ravel(value).tolist())
 
 
 def check_image_channels(cfg: Config) -> None:

@@ -31,7 +31,7 @@ from vt.engine.errors import describe, in_one_line
 from vt.engine.image_hooks import visible
 from vt.engine.mixed_precision import predicting
 from vt.engine.preparation import check_image_channels, preparation_of
-from vt.errors import UserError
+from vt.errors import MissingFileError, UserError
 from vt.image_bounds import EXTENSIONS as IMAGES
 from vt.image_bounds import MAX_PIXELS, check_frames
 from vt.video import LoadClips, open_video
@@ -80,10 +80,12 @@ class Samples:
                 the config it is ``(height, width, channels)`` of any numeric type.
 
         Raises:
-            UserError: the file does not exist, is damaged or of another kind.
+            UserError: the file does not exist, is damaged or of another kind; or an array for a model of videos.
         """
         number, kinds = (self.num_bands, np.number) if self.num_bands else (3, np.uint8)
         is_array = isinstance(file, np.ndarray)
+        if is_array and self.has_frames:
+            raise UserError('the model takes videos: give the path of a file, not an array')
         if is_array and (file.shape[2:] != (number,) or not np.issubdtype(file.dtype, kinds)):
             raise UserError(
                 f'an image is {file.shape}, {file.dtype}: give (height, width, {number}) of {kinds.__name__}'
@@ -98,6 +100,8 @@ class Samples:
 
     def _read(self, path: str) -> dict:
         """Return what the first step of the pipeline gives for a file; may raise any error."""
+        if not os.path.isfile(path):
+            raise MissingFileError(f'there is no {"video" if self.has_frames else "image"} {path}')
         if self.has_frames and not self.load:
             length, *size = self.shape[1:]
             video = open_video(path)
@@ -111,7 +115,7 @@ class Samples:
         if self.has_frames:
             return load()
         results = load() if self.num_bands else load_image(path, load)  # bands have checks of their own
-        if self.num_bands not in (None, number := results['img'].shape[2]):
+        if self.num_bands and (number := results['img'].shape[2]) != self.num_bands:
             raise UserError(f'{path} has {number} channels, the model takes {self.num_bands}')
         return results
 

@@ -15,7 +15,7 @@ from vt.data_checks.data import check_data
 from vt.datasets.bands import as_rgb
 from vt.engine.checks.config import check_config
 from vt.engine.preparation import check_image_channels
-from vt.errors import UserError
+from vt.errors import MissingFileError, UserError
 
 LOAD, PACK = dict(type='vt.LoadBands'), dict(type='PackInputs')
 
@@ -121,6 +121,8 @@ def test_files_and_arrays_are_predicted_alike(folder):
     tifffile.imwrite(folder / 'five.tif', np.zeros((8, 8, 5), 'u1'), photometric='minisblack', planarconfig='contig')
     with pytest.raises(UserError, match=r'five.tif has 5 channels, the model takes 4'):
         inferencer(str(folder / 'five.tif'))
+    with pytest.raises(MissingFileError, match=r'^there is no image .*gone.tif$'):
+        inferencer(str(folder / 'gone.tif'))
 
 
 def test_a_saved_model_reads_bands(folder, tmp_path):
