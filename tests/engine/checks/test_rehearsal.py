@@ -66,12 +66,35 @@ def test_a_checkpoint_is_written_read_and_removed(tmp_path):
     assert {*tmp_path.rglob('*')} == files
 
 
+@pytest.mark.parametrize(
+    ('hook', 'expected'),
+    [
+        (None, []),
+        (dict(type='vt.CheckpointHook'), [{'optimizer', 'param_schedulers'}]),
+        (dict(type='vt.CheckpointHook', save_optimizer=False), [{'param_schedulers'}]),
+        (dict(type='vt.CheckpointHook', save_param_scheduler=False), [{'optimizer'}]),
+    ],
+)
+def test_what_the_hook_of_checkpoints_leaves_out_is_not_written(hook, expected, tmp_path):
+    runner, found = build_runner(tmp_path, SGD, default_hooks=dict(checkpoint=hook)), []
+    build_for_training(runner)
+    seen = Hook()
+    seen.before_save_checkpoint = lambda _, checkpoint: found.append({'optimizer', 'param_schedulers'} & {*checkpoint})
+    runner.register_hook(seen)
+    save_once(runner)
+    assert found == expected
+
+
 class Figures(Hook):
     """A visualization hook that remembers what it draws."""
 
     enable, out_dir, interval = True, 'figures', 50
 
+    def __init__(self):
+        self.draw_args = {}
+
     def after_val_iter(self, *given):
+        self.draw_args['out_file'] = self.out_dir / '0.png'
         self.drawn.append((self.out_dir.is_dir(), self.interval, *given[2:]))
 
 
@@ -80,7 +103,7 @@ def test_one_sample_is_drawn_elsewhere():
     hook = Figures()
     draw_once(SimpleNamespace(hooks=[Hook(), hook]), 'after_val_iter', dict(inputs=[1, 2], data_samples=[3, 4]), [5, 6])
     assert Figures.drawn == [(True, 1, dict(inputs=[1], data_samples=[3, 4]), [5])]
-    assert (hook.out_dir, hook.interval) == ('figures', 50)
+    assert (hook.out_dir, hook.interval, hook.draw_args) == ('figures', 50, {})
 
 
 def test_parameters_without_gradient_are_named_and_weights_stay(tmp_path):

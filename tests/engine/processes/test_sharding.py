@@ -46,9 +46,9 @@ def folder(tmp_path_factory):
 
 
 def train(folder, name, count, *arguments, config=None, options=()):
-    """Train in ``count`` processes, 16 images an iteration: the losses, averaged over them."""
+    """Train in ``count`` processes, 16 images an iteration, after a rehearsal: the losses, averaged over them."""
     options = [f'train_dataloader.batch_size={16 // count}', *options]
-    command = ['train.py', config or folder / 'run.py', '--skip-data-check', '--work-dir', folder / name, *arguments]
+    command = ['train.py', config or folder / 'run.py', '--work-dir', folder / name, *arguments]
     results = run_processes(count, *command, cwd=folder, options=options)
     assert [result.returncode for result in results] == [0] * count, '\n'.join(result.stderr for result in results)
     return losses_of(folder / name, count)

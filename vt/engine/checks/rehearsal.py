@@ -105,16 +105,20 @@ def draw_once(runner: Runner, method: str, batch: Any, predictions: list) -> Non
     """Draw one sample of a batch as the visualization hooks of a run will, into a folder that is removed."""
     for hook in [copy(hook) for hook in runner.hooks if getattr(hook, 'enable', False) and hasattr(hook, 'out_dir')]:
         with naming_part('drawing a sample'), TemporaryDirectory() as folder:
-            hook.out_dir, hook.interval = Path(folder), 1
+            settings = {name: copy(value) for name, value in vars(hook).items() if isinstance(value, dict)}
+            vars(hook).update(settings, out_dir=Path(folder), interval=1)  # MMPretrain's hook keeps the path in a dict
             getattr(hook, method)(runner, 0, batch | dict(inputs=batch['inputs'][:1]), predictions[:1])
 
 
 def save_once(runner: Runner) -> None:
-    """Write a checkpoint as a run will, into a folder in its work directory that is removed, and read it."""
-    if sum(parameter.numel() for parameter in runner.model.parameters()) > MOST_SAVED:
+    """Write a checkpoint as a run's hook will, into a folder in its work directory that is removed, and read it."""
+    hook = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook)), None)
+    if hook is None or sum(parameter.numel() for parameter in runner.model.parameters()) > MOST_SAVED:
         return
+    meta = dict(epoch=runner.epoch, iter=runner.iter)
+    parts = dict(save_optimizer=hook.save_optimizer, save_param_scheduler=hook.save_param_scheduler, **hook.args)
     with naming_part('saving a checkpoint'), temporary_folder(Path(runner.work_dir)) as folder:
-        runner.save_checkpoint(str(folder), 'first.pth', save_optimizer=True, save_param_scheduler=True, meta={})
+        runner.save_checkpoint(str(folder), 'first.pth', meta=meta, **parts)
         if is_main_process():
             load_checkpoint(folder / 'first.pth')
 
