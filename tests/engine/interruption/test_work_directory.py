@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,7 @@ REFUSED = 'run has files of an earlier run'
         ({'interrupted_iter_7.pth': 7}, None, REFUSED),
         ({'best_val_loss_epoch_2.pth': 10}, 'auto', f'{REFUSED} (best_val_loss_epoch_2.pth): it has no checkpoint to'),
         ({}, 'run', '--resume run: the folder has no checkpoint'),
+        ({}, 'other/epoch_8.pth', 'there is no checkpoint to resume from other/epoch_8.pth'),
     ],
 )
 def test_where_a_run_starts(lying, asked, expected, tmp_path, monkeypatch):
@@ -119,19 +121,44 @@ def test_where_a_run_starts(lying, asked, expected, tmp_path, monkeypatch):
         assert expected in str(error.value)
 
 
-def test_a_restart_continues_what_its_own_job_has_written(tmp_path, monkeypatch):
+@pytest.fixture
+def job(tmp_path, monkeypatch):
+    """Run a block as a job, at its start and restarted, and return what it starts from."""
+
+    def start(name, restarts, end=None):
+        monkeypatch.setenv('TORCHELASTIC_RUN_ID', name)
+        monkeypatch.setenv('TORCHELASTIC_RESTART_COUNT', str(restarts))
+        with suppress(KeyError), use_work_directory(str(tmp_path), None) as (checkpoint, _):
+            torch.save(dict(meta=dict(epoch=1, iter=5)), tmp_path / 'epoch_1.pth')
+            if end is not None:
+                raise end
+        return checkpoint and Path(checkpoint).name
+
+    return start
+
+
+def test_a_restart_continues_what_its_own_job_has_written(job):
     """Not an earlier run, also after it was refused for that one."""
-    monkeypatch.setenv('TORCHELASTIC_RUN_ID', 'first')
-    with use_work_directory(str(tmp_path), None) as (checkpoint, _):
-        assert checkpoint is None
-        torch.save(dict(meta=dict(epoch=1, iter=5)), tmp_path / 'epoch_1.pth')
-    monkeypatch.setenv('TORCHELASTIC_RESTART_COUNT', '1')
-    with use_work_directory(str(tmp_path), None) as (checkpoint, _):
-        assert checkpoint == str(tmp_path / 'epoch_1.pth')
-    for job in ('second', 'first'):
-        monkeypatch.setenv('TORCHELASTIC_RUN_ID', job)
-        with pytest.raises(UserError, match='has files of an earlier run'), use_work_directory(str(tmp_path), None):
-            pass
+    assert job('first', 0, end=KeyError()) is None
+    assert job('first', 1, end=KeyError()) == 'epoch_1.pth'
+    for name in ('second', 'first'):
+        with pytest.raises(UserError, match='has files of an earlier run'):
+            job(name, 1)
+
+
+def test_a_restart_does_not_continue_a_finished_run_of_the_same_name(job):
+    assert job('none', 0) is None
+    with pytest.raises(UserError, match='has files of an earlier run'):
+        job('none', 1)
+
+
+def test_a_restart_that_was_killed_while_it_looked_for_checkpoints_continues(job, monkeypatch):
+    assert job('first', 0, end=KeyError()) is None
+    with monkeypatch.context() as killed:
+        killed.setattr('vt.engine.interruption.work_directory.find_newest_checkpoint', lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            job('first', 1)
+    assert job('first', 2) == 'epoch_1.pth'
 
 
 def test_a_run_without_the_settings_of_its_checkpoint_is_refused(used):

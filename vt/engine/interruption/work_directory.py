@@ -13,6 +13,7 @@ from typing import Any, TextIO
 from mmengine.dist import broadcast_object_list, is_main_process
 
 from vt.checkpoints.reading import find_newest_checkpoint, own_checkpoints
+from vt.engine.prepare import require_file
 from vt.engine.processes.distributed import any_process, number_in
 from vt.errors import UserError
 from vt.files import open_plain
@@ -48,14 +49,19 @@ def use_work_directory(work_dir: str, asked: str | None) -> Iterator[tuple[str |
         if lock is not None:
             job = f'job {os.environ.get("SLURM_JOB_ID") or os.environ.get("TORCHELASTIC_RUN_ID") or "of this machine"}'
             lock.seek(0)
-            has_begun = was_restarted and lock.read().endswith(f', {job}\n')  # a run that was refused leaves no line
+            # Only a run that has begun and has not ended leaves a line; launchers use the name of a job again.
+            has_begun = was_restarted and lock.read().endswith(f', {job}\n')
+            if not has_begun:
+                lock.truncate(0)
+            choice[0] = choose_start(Path(work_dir), asked, has_begun)  # takes time, and may be killed
             lock.truncate(0)
-            choice[0] = choose_start(Path(work_dir), asked, has_begun)
             date = time.strftime('%Y-%m-%d %H:%M:%S')
             lock.write(f'process {os.getpid()} on {socket.gethostname()} since {date}, {job}\n')
             lock.flush()
         broadcast_object_list(choice)
         yield choice[0]
+        if lock is not None:
+            lock.truncate(0)
 
 
 def lock_folder(folder: Path) -> TextIO:
@@ -98,6 +104,8 @@ def choose_start(folder: Path, asked: str | None, is_own: bool) -> tuple[str | N
     others = find_newest_checkpoint(asked) if asked not in (None, 'auto') and Path(asked).is_dir() else None
     files = [path.name for *_, path in own_checkpoints(folder)]
     checkpoint, notes = asked, []
+    if asked not in (None, 'auto') and others is None:
+        require_file(asked, 'checkpoint to resume from')
     if asked == 'auto' or others is not None:
         found, passed_over = (newest, damaged) if others is None else others
         lines = [printable(line) for _, line in passed_over]
