@@ -27,8 +27,9 @@ COMMANDS = [
     ('train.py nowhere.py', 'there is no config nowhere.py'),
     (
         f'train.py {DIGITS} --resume nowhere.pth',
-        'there is no checkpoint nowhere.pth: train the model first',
+        'there is no checkpoint to resume from nowhere.pth',
     ),
+    (f'train.py {DIGITS} --cfg-options load_from=nowhere.pth', 'there is no checkpoint for load_from: nowhere.pth'),
     (f'train.py {IMAGENET}', 'there is no data/imagenet: put it there, or correct its path'),
     (f'train.py {CIFAR}', 'there is no data/cifar10: put it there, or correct its path'),
     (f'train.py {ADVANCED}', 'there is no checkpoint work_dirs/resnet18_digits/epoch_15.pth: train the model first,'),

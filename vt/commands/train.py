@@ -17,7 +17,7 @@ from vt.engine.imbalance import enter_imbalance
 from vt.engine.interruption.resume import ResumeHook
 from vt.engine.interruption.work_directory import RECORD, use_work_directory
 from vt.engine.launch import build_prepared
-from vt.engine.prepare import Request, prepare
+from vt.engine.prepare import Request, prepare, require_file
 from vt.engine.processes.distributed import join_processes
 from vt.engine.run_record import record_training
 from vt.errors import UserError
@@ -39,6 +39,8 @@ def train(args: argparse.Namespace) -> None:
     start = args.resume or ((cfg.get('load_from') or 'auto') if cfg.get('resume') else None)
     with use_work_directory(cfg.work_dir, start) as (checkpoint, notes):
         cfg.resume, cfg.load_from = checkpoint is not None, checkpoint or cfg.get('load_from')
+        if cfg.load_from:
+            require_file(cfg.load_from, 'checkpoint for load_from:')
         if not (args.skip_data_check or cfg.get('resume')):  # a resumed run was checked before
             notes += check_data(cfg, ('train', 'val'))
         notes += [] if cfg.get('resume') else compare_preparation(cfg)

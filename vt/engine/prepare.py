@@ -150,7 +150,7 @@ def _remove_own_scope(value: Any) -> None:
 
 def require_file(path: str, what: str) -> None:
     """Raise ``MissingFileError`` if there is no such file; URLs are not checked."""
-    if '://' not in path and not Path(path).is_file():
+    if '://' not in path and not Path(path).expanduser().is_file():
         raise MissingFileError(f'there is no {what} {path}')
 
 

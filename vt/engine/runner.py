@@ -23,6 +23,7 @@ from torch.utils.data import DataLoader
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.plain import make_plain
 from vt.checkpoints.weights import load_own_parts, unwrap
+from vt.engine.interruption.checkpoint_hook import refuse_places
 from vt.engine.interruption.seeds import seeded_loader
 from vt.engine.interruption.work_directory import use_work_directory
 from vt.engine.processes.sharding import ShardSettings, checkpoint_of, gather, like, shard_run
@@ -160,7 +161,7 @@ class VTRunner(Runner):
     def load_or_resume(self) -> None:
         """Load what the config names; with ``fsdp`` shard then what is trained."""
         trains = isinstance(self.optim_wrapper, BaseOptimWrapper)
-        if trains and not (self.iter or self.cfg.get('load_from') or self.cfg.get('resume')):
+        if trains and not (self.iter or self._load_from or self._resume):
             load_own_parts(self.model)
         super().load_or_resume()
         if trains and self.sharding and not isinstance(self.model, FSDPModule):
@@ -210,11 +211,13 @@ class VTRunner(Runner):
         with use_work_directory(self.work_dir, asked) as (checkpoint, _):
             if checkpoint and not asked:
                 raise UserError(f'the run was restarted and has written {checkpoint}: set resume=True to continue it')
+            self._resume, self._load_from = checkpoint is not None, checkpoint or self._load_from
             return self._train()
 
     def _train(self) -> nn.Module:
         if self.speed.cuda_graphs:
             raise UserError('speed.cuda_graphs is only for tests: remove it for training')
+        refuse_places(self.hooks, self.work_dir)
         self._log_speed((self.cfg.get('optim_wrapper') or {}).get('dtype'))
         always = self.cfg.get('env_cfg', {}).get('cudnn_benchmark')
         if self.speed.cudnn_benchmark and torch.cuda.is_available() and not always and not self.deterministic:

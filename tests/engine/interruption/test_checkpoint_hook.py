@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from checkpoints.small_models import build_runner
 from forked_tools import run_forked
+from mmengine.hooks import CheckpointHook
 from run_comparison import differences, final_checkpoint
 from tool_runner import ROOT, assert_one_line
+
+from vt.errors import UserError
 
 CONFIG = Path(__file__).parent / 'epochs.py'
 LIMITED = ROOT / 'tests/bad_input/limited_tool.py'
@@ -50,6 +54,31 @@ def test_what_cannot_be_written_leaves_what_is_there(one_kept):
     result = train(one_kept, '--resume', options=[KEEP_ONE, 'train_cfg.max_epochs=3'])
     assert result.returncode == 0, result.stderr
     assert names(one_kept)[1:] == ['epoch_3.pth']
+
+
+class Elsewhere(CheckpointHook):
+    """A hook of a user, a subclass of mmengine's."""
+
+
+@pytest.mark.parametrize(
+    ('options', 'expected'),
+    [
+        ({}, None),
+        (dict(by_epoch=False, max_keep_ckpts=1), None),
+        (dict(out_dir='elsewhere'), 'out_dir'),
+        (dict(filename_tmpl='step_{}.pth'), 'filename_tmpl'),
+        (dict(published_keys=['meta'], filename_tmpl='iter_{}.pth'), 'filename_tmpl, published_keys'),
+    ],
+)
+def test_a_hook_of_a_user_writes_into_the_work_directory(options, expected, tmp_path):
+    runner = build_runner(tmp_path, dict(type='SGD', lr=0.1), default_hooks=dict(checkpoint=None))
+    runner.register_hook(Elsewhere(**options))
+    if expected is None:
+        runner.train()
+        return
+    with pytest.raises(UserError, match=rf'^Elsewhere: checkpoints are epoch_N.*: remove {expected}$'):
+        runner.train()
+    assert not [*tmp_path.glob('**/*.pth')]
 
 
 def test_the_smallest_difference_is_seen(one_kept):

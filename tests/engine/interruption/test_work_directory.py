@@ -80,6 +80,19 @@ def test_a_training_in_python_is_refused_too(tmp_path):
     assert files(tmp_path) == before
 
 
+def test_a_training_in_python_resumes_from_the_newest_checkpoint(tmp_path, monkeypatch):
+    """Whether or not there is ``last_checkpoint``; without a checkpoint it begins as any other run."""
+    begun = []
+    monkeypatch.setattr('vt.engine.runner.load_own_parts', begun.append)
+    for epochs in (1, 2):
+        (tmp_path / 'last_checkpoint').unlink(missing_ok=True)
+        options = dict(resume=True, epochs=epochs, custom_hooks=[dict(type='vt.ResumeHook')])
+        build_runner(tmp_path, dict(type='SGD', lr=0.1), **options).train()
+    assert len(begun) == 1
+    assert sum('resumed epoch: 1, iter: 2' in path.read_text() for path in tmp_path.rglob('*.log')) == 1
+    assert torch.load(tmp_path / 'epoch_2.pth', weights_only=True)['meta']['iter'] == 4
+
+
 EARLIER = {'epoch_1.pth': 5, 'epoch_2.pth': 10}
 REFUSED = 'run has files of an earlier run'
 

@@ -1,11 +1,13 @@
 """mmengine's checkpoint hook, which removes an old checkpoint only after the new one is complete."""
 
 import math
+from collections.abc import Iterable, Set
 from pathlib import Path
 
 import torch
 from mmengine.dist import all_reduce, all_reduce_params, is_main_process
 from mmengine.hooks import CheckpointHook as PlainCheckpointHook
+from mmengine.hooks import Hook
 from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
 from torch.distributed.fsdp import FSDPModule
@@ -35,11 +37,7 @@ class CheckpointHook(PlainCheckpointHook):
     """
 
     def __init__(self, interval: int = -1, **options) -> None:
-        if elsewhere := PLACES & options.keys():
-            raise UserError(
-                'vt.CheckpointHook: checkpoints are epoch_N.pth or iter_N.pth in the work directory (--work-dir), and '
-                f'published by tools/publish.py: remove {", ".join(sorted(elsewhere))}'
-            )
+        _refuse('vt.CheckpointHook', PLACES & options.keys())
         super().__init__(interval, **options)
 
     def before_train(self, runner: Runner) -> None:
@@ -148,6 +146,23 @@ class CheckpointHook(PlainCheckpointHook):
         own = self._own.setdefault(OWN.sub(r'\1', path.name), [])
         if path not in own:
             own.append(path)
+
+
+def refuse_places(hooks: Iterable[Hook], work_dir: str) -> None:
+    """Refuse a checkpoint hook of mmengine, or a subclass, that writes elsewhere; VT's refuses the arguments itself."""
+    for hook in hooks:
+        if isinstance(hook, PlainCheckpointHook) and not isinstance(hook, CheckpointHook):
+            usual = dict(out_dir=work_dir, filename_tmpl='epoch_{}.pth' if hook.by_epoch else 'iter_{}.pth')
+            elsewhere = {name for name in PLACES if getattr(hook, name) not in (None, usual.get(name))}
+            _refuse(type(hook).__name__, elsewhere)
+
+
+def _refuse(hook: str, elsewhere: Set[str]) -> None:
+    if elsewhere:
+        raise UserError(
+            f'{hook}: checkpoints are epoch_N.pth or iter_N.pth in the work directory (--work-dir), and published by '
+            f'tools/publish.py: remove {", ".join(sorted(elsewhere))}'
+        )
 
 
 def _is_plain(path: Path) -> bool:
