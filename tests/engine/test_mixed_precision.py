@@ -6,6 +6,7 @@ import pytest
 import torch
 from forked_tools import run_forked
 from mmengine.config import Config
+from mmengine.optim import AmpOptimWrapper
 from mmpretrain.registry import MODELS
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 from torch import nn
@@ -84,6 +85,22 @@ def test_a_config_that_names_mmengines_wrapper_asks_for_it(named, gpu):
     assert cfg.optim_wrapper.to_dict() == (theirs if named == 'float16' else ours)
 
 
+@pytest.mark.parametrize(
+    ('named', 'is_known'),
+    [
+        ('mmengine.AmpOptimWrapper', True),
+        (AmpOptimWrapper, True),
+        ('BFloat16AmpOptimWrapper', True),
+        ('MyAmpOptimWrapper', False),
+        ('mine.AmpWrapper', False),
+    ],
+)
+def test_a_users_own_wrapper_stays(named, is_known):
+    cfg = Config(dict(optim_wrapper=dict(type=named, dtype='bfloat16')))
+    enter_amp(cfg, amp=False)
+    assert cfg.optim_wrapper.type == ('vt.BFloat16AmpOptimWrapper' if is_known else named)
+
+
 def test_a_config_that_names_bfloat16_has_it_on_any_gpu(gpu):
     gpu(False)
     cfg = Config(dict(optim_wrapper=dict(type='vt.BFloat16AmpOptimWrapper')))
@@ -143,7 +160,7 @@ def test_a_test_names_its_precision(tmp_path):
 def test_the_key_without_amp_is_one_line(tmp_path):
     options = [*SMALL_CLASSIFIER, 'optim_wrapper.dtype=float16']
     result = run_forked('train.py', CONFIG, '--skip-data-check', cwd=tmp_path, options=options)
-    assert_one_line(result, "OptimWrapper.__init__() got an unexpected keyword argument 'dtype'")
+    assert_one_line(result, 'optim_wrapper.dtype has no effect without mixed precision: add --amp, or remove it')
 
 
 def test_the_forward_pass_is_in_bfloat16_weights_in_float32_and_nothing_is_scaled():

@@ -36,7 +36,8 @@ def enter_amp(cfg: Config, amp: bool) -> None:
         amp: whether ``--amp`` is set; mmengine's ``AmpOptimWrapper`` in the config means the same.
     """
     wrapper = cfg.get('optim_wrapper') or {}
-    if not (amp or 'Amp' in str(wrapper.get('type'))):
+    name = str(getattr(wrapper.get('type'), '__name__', wrapper.get('type'))).rpartition('.')[2]
+    if not (amp or name in ('AmpOptimWrapper', 'BFloat16AmpOptimWrapper')):  # not a user's own
         return
     dtype = choose_dtype(wrapper)
     if wrapper and dtype == 'bfloat16':

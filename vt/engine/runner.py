@@ -146,6 +146,8 @@ class VTRunner(Runner):
     def build_optim_wrapper(self, optim_wrapper: Any) -> OptimWrapper | OptimWrapperDict:
         """Build the optimizer wrapper; for rates that decay by layers, a model that does not count its layers does."""
         given = optim_wrapper if isinstance(optim_wrapper, dict) else {}
+        if given.get('type', 'OptimWrapper') == 'OptimWrapper' and (keys := given.keys() & {'dtype', 'loss_scale'}):
+            raise UserError(f'optim_wrapper.{min(keys)} has no effect without mixed precision: add --amp, or remove it')
         if str(given.get('constructor')).endswith('LearningRateDecayOptimWrapperConstructor'):
             model = unwrap(self.model)
             try:
