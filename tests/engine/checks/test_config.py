@@ -125,11 +125,18 @@ def test_configs_of_the_libraries_are_accepted(package, scope):
             {'model.data_preprocessor.sise': (3, 3)},
             "model.data_preprocessor: SegDataPreProcessor has no argument 'sise'",
         ),
+        (DIGITS, {'default_scope': 'mmcls'}, "model: default_scope='mmcls' has no package with registries; correct it"),
+        (DIGITS, {'default_scope': 'os'}, "model: default_scope='os' has no package with registries; correct it"),
         (
             DIGITS,
-            {'default_scope': 'mmcls'},
-            "model: there is no type 'ImageClassifier'; did you mean mmpretrain.ImageCla",
+            {'val_dataloader': dict(_delete_=True, batch_size=4)},
+            'val_dataloader has no dataset: set val_dataloader.dataset=',
         ),
+        (DIGITS, {'randomness.self': 3}, "randomness: it has no argument 'self'"),
+        (DIGITS, {'optim_wrapper.clip_grad': dict(clip_value=1.0)}, "clip_grad: .* has no argument 'clip_value'"),
+        (DIGITS, {'optim_wrapper.clip_grad': dict(type='value', max_norm=1)}, "clip_grad: .* no argument 'max_norm'"),
+        (DIGITS, {'data_root': 'a'}, "no setting 'data_root'; did you mean train_dataloader.dataset.data_root?"),
+        (SCENES, {'data_preprocessor.mean': 3}, "setting 'data_preprocessor'; did you mean model.data_preprocessor?"),
         (DIGITS, {'default_scope': True}, 'default_scope=True must be of type str'),
         (DIGITS, {'speed.chanels_last': True}, "speed: it has no argument 'chanels_last'; did you mean channels_last"),
         (DIGITS, {'speed.channels_last': 'no'}, "speed.channels_last='no' must be of type bool"),
@@ -163,6 +170,17 @@ def test_types_of_a_users_own_scope_are_found_and_names_are_no_modules(tmp_path,
     (tmp_path / 'Trap.py').write_text('raise AssertionError')
     with pytest.raises(UserError, match="there is no type 'Trap'"):
         check_config(read_config(DIGITS, {'custom_hooks': [dict(type='Trap')]}))
+
+
+def test_the_root_is_an_option_where_a_data_set_has_it(tmp_path):
+    own = "train_dataloader = dict(dataset=dict(_delete_=True, type='CustomDataset', data_root='own'))\n"
+    (tmp_path / 'c.py').write_text(f'_base_ = {DIGITS!r}\n{own}')
+    options = {'train_dataloader.dataset.data_root': 'b'}
+    check_config(read_config(str(tmp_path / 'c.py'), options), options)
+    with pytest.raises(UserError, match="cfg-options: there is no setting 'data_root'"):
+        check_config(read_config(str(tmp_path / 'c.py'), options | {'data_root': 'a'}), options | {'data_root': 'a'})
+    (tmp_path / 'c.py').write_text(f"_base_ = {DIGITS!r}\ndata_root = 'own'\n{own}")
+    check_config(read_config(str(tmp_path / 'c.py'), {'data_root': 'a'}), {'data_root': 'a'})
 
 
 def test_a_class_stands_for_its_name():

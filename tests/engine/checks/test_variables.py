@@ -28,6 +28,9 @@ def check(folder, child, options=(), between=None):
         '',
         "train_pipeline = [dict(type='Pack')]\ntrain_dataloader = dict(dataset=dict(pipeline=train_pipeline))",
         '_own = 5',
+        'my_notes = "abc"',  # no name of a setting
+        'crop = 32',  # as in the base
+        'for model, _ in []:\n    train_dataloader = dict(size=[lod for lod, _ in []])',
         'for _ in range(3):\n    other = 5\ntrain_dataloader = dict(size=other)',
         'train_dataloader = dict(batch_size=4)',
         'train_dataloader = dict(dataset=dict(pipeline=[*_base_.train_pipeline]))',
@@ -44,15 +47,27 @@ def test_what_has_an_effect_passes(tmp_path, child):
         ("train_pipeline = [dict(type='Pack')]", 'train_dataloader'),
         ('train_pipeline = [*_base_.train_pipeline]', 'train_dataloader'),
         ('crop = 64', 'train_pipeline'),
+        ("crop = 64\ntrain_pipeline = [dict(type='Crop', size=crop), dict(type='Pack')]", 'train_dataloader'),
     ],
 )
 def test_what_has_none_is_refused(tmp_path, child, readers):
     with pytest.raises(UserError) as caught:
         check(tmp_path, child)
-    name = child.split()[0]
-    assert f'child.py: setting {name} has no effect, because {readers} of a base already used it: set' in str(
-        caught.value
-    )
+    name = 'crop' if readers == 'train_pipeline' else 'train_pipeline'
+    words = f'because {readers} of a base already used it: set {readers} with {name} again, too'
+    assert f'child.py: setting {name} has no effect, {words}' in str(caught.value)
+
+
+def test_up_to_three_that_used_it_are_named(tmp_path):
+    (tmp_path / 'base.py').write_text('size = 3\n' + ''.join(f'{name} = [size for _ in [1]]\n' for name in 'dcba'))
+    with pytest.raises(UserError, match='because a, b, c of a base already used it: set a, b, c instead'):
+        check_variables(tmp_path / 'base.py', 'abcd', ['size'])
+
+
+def test_what_only_an_inherited_file_leaves_over_passes(tmp_path):
+    check(tmp_path, 'train_dataloader = dict(batch_size=4)', between='std = 3')
+    with pytest.raises(UserError, match=r"between\.py: there is no setting 'models'; did you mean model"):
+        check(tmp_path, '', between='models = 3')
 
 
 def test_a_grandchild_may_use_what_its_base_has_set(tmp_path):
@@ -93,7 +108,9 @@ def test_a_base_of_an_installed_library(tmp_path):
         ('load_form = "a.pth"', "there is no setting 'load_form'; did you mean load_from"),
         ('total_epochs = 3', "there is no setting 'total_epochs'; did you mean train_cfg.max_epochs"),
         ('optimizer = dict(lr=1)', "there is no setting 'optimizer'; did you mean optim_wrapper"),
-        ('other = 5', "there is no setting 'other', and nothing reads it$"),
+        ('resume_from = "a.pth"', "there is no setting 'resume_from'; did you mean load_from and resume=True"),
+        ('data_root = "a"', "there is no setting 'data_root'; did you mean train_dataloader.dataset.data_root"),
+        ('data_preprocessor = dict()', "no setting 'data_preprocessor'; did you mean model.data_preprocessor"),
     ],
 )
 def test_names_that_nothing_reads(tmp_path, text, advice):

@@ -93,12 +93,14 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
     """
     if not isinstance(cfg.get('model'), dict):
         raise UserError('the config has no model: set model=dict(type=...)')
-    settings = {*accepted_arguments(Runner)[0], *OTHER_KEYS}
+    settings, options = {*accepted_arguments(Runner)[0], *OTHER_KEYS}, [*options]
     content, scope = cfg.to_dict(), cfg.get('default_scope') or 'mmpretrain'
     check_values(Runner, content, '')
     for key, part in content.items():
         if key in settings and key not in ('custom_imports', 'tta_pipeline'):
             check_part(part, key, scope)
+            if key.endswith('_dataloader') and part and 'dataset' not in part:
+                raise UserError(f'{key} has no dataset: set {key}.dataset=dict(type=...)')
     _check_length(content.get('train_cfg') or {})
     for name in {*(content.get('default_hooks') or {})} - {*NAMES}:
         if near := difflib.get_close_matches(name, NAMES, n=1, cutoff=0.8):
@@ -107,7 +109,7 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
         return
     # What other settings already contain is no setting of its own.
     roots = [part.get('data_root', '') for part in _dicts([content[key] for key in content if 'loader' in key])]
-    is_replaced = any(option.endswith('.data_root') for option in options)  # of data sets, by options
+    is_replaced = 'data_root' not in options and any(option.endswith('.data_root') for option in options)
     if not (is_replaced or any(root in (None, content.get('data_root')) for root in roots)):
         settings.remove('data_root')
     if cfg.model.get('data_preprocessor'):
@@ -155,7 +157,9 @@ def check_part(part: Any, path: str, scope: str, usual: Any = None) -> None:
     kind = part.get('type', usual)
     if callable(kind):
         takers = [kind]
-    elif (kind is not None or 'type' in part) and path != 'optim_wrapper.clip_grad':  # its type is a word
+    elif path == 'optim_wrapper.clip_grad':
+        takers = [clip_grad_value_ if kind == 'value' else clip_grad_norm_]
+    elif kind is not None or 'type' in part:
         takers = find_types(kind, part.get('_scope_', scope), path)
     arguments = accepted_arguments(takers[0])[0] if takers else {}
     for key, value in part.items():
@@ -196,6 +200,8 @@ def find_types(name: Any, scope: Any, path: str) -> list[Any]:
             found = [each for each in [get_object_from_string(name)] if each is not None]
     if not found:
         parts = registries(scope)
+        if not prefix and all(registry.scope != scope for registry in parts):
+            raise UserError(f'{path}: default_scope={_shortened(scope)} has no package with registries; correct it')
         others = [other for registry in parts for other in registry.children.values() if other.scope != scope]
         known = {part for registry in parts for part in registry.module_dict}
         known |= {f'{other.scope}.{part}' for other in others for part in other.module_dict}
@@ -275,7 +281,7 @@ def accepted_arguments(part: Any) -> tuple[dict[str, inspect.Parameter], bool]:
         if function is None:
             continue
         try:
-            parameters = list(inspect.signature(function).parameters.values())[inspect.isclass(part) :]
+            parameters = [each for each in inspect.signature(function).parameters.values() if each.name != 'self']
         except (TypeError, ValueError):  # a builtin without a signature
             break
         kinds = {parameter.kind for parameter in parameters}
