@@ -125,10 +125,23 @@ def test_a_score_that_is_not_there_is_shown_as_such(tmp_path):
 
 def test_runs_of_other_settings_are_refused():
     run, other = (dict(record('a', seed, 90.0), digest='1') for seed in (0, 1))
-    describe_sweep([run, other, dict(record('b', 0, 90.0), digest='2')])
+    beside = dict(record('b', 0, 90.0), digest='2')
+    describe_sweep([run, other, beside | dict(config=run['config'])])
+    with pytest.raises(UserError, match=r'the runs are of configs/room/a.py and configs/room/b.py: give each sweep'):
+        describe_sweep([run, other, beside])
     describe_sweep([run, dict(run, digest='2', options=dict(fold=1))])
     with pytest.raises(UserError, match="the runs of 'a' differ in settings"):
         describe_sweep([run, other | dict(digest='2')])
+
+
+def test_cells_of_what_was_not_measured_are_empty():
+    """FLOPs of a sharded run, and seconds of one without a timer."""
+    runs = [record('a', seed, 90.0 + seed) | dict(flops=None, seconds=None) for seed in (0, 1)]
+    (row,) = describe_sweep(runs)
+    assert (row['MFLOPs'], row['images/s in training'], row['M params']) == ('', '', '2.62')
+    (row,) = describe_sweep([runs[0], runs[1] | dict(seconds=8.0)])
+    assert row['images/s in training'] == '10'
+    assert describe_origin(runs) == 'Seeds 0, 1; 2026-01-02, A CPU, 1 thread, torch 2.0.'
 
 
 def test_folds_are_one_row_with_the_interval_of_their_mean(tmp_path):

@@ -25,7 +25,7 @@ class Scores:
     seeds: tuple[int, ...]
     scores: tuple[float, ...]
     metric: str
-    flops: int
+    flops: int | None
     parameters: int
 
     @property
@@ -171,7 +171,7 @@ def describe(records: Sequence[dict], labels: Sequence[str] = ()) -> list[dict[s
                 f'{scores.metric} (%), {each}': ', '.join(f'{score:.2f}' for score in scores.scores),
                 'mean': f'{scores.mean:.2f}',
                 'change (95 %)': '' if scores is reference else f'{change.points:+.2f}{_interval(change.margin)}',
-                'MFLOPs': f'{scores.flops / 1e6:.1f}',
+                'MFLOPs': '' if scores.flops is None else f'{scores.flops / 1e6:.1f}',
                 'M params': f'{scores.parameters / 1e6:.2f}',
             }
         )
@@ -186,8 +186,11 @@ def describe_sweep(records: Sequence[dict], speed: bool = True) -> list[dict[str
         speed: add the training speed in images/s.
 
     Raises:
-        UserError: also if the settings of the runs of one label and fold differ, as after an edit of the config.
+        UserError: also if the runs are of several configs, or if the settings of the runs of one label and fold differ,
+            as after an edit of the config.
     """
+    if len(configs := {run['config'] for run in records}) > 1:
+        raise UserError(f'the runs are of {" and ".join(sorted(configs))}: give each sweep its own --work-dir')
     digests: dict[tuple, str | None] = {}
     for run in records:
         found, label = run.get('digest'), run['label']
@@ -198,9 +201,9 @@ def describe_sweep(records: Sequence[dict], speed: bool = True) -> list[dict[str
     for row, own in zip(rows, scores):
         row['mean'] += _interval(mean_margin(own, scores))
         if speed:
-            runs = [run for run in records if run['label'] == row['run']]
+            runs = [run for run in records if run['label'] == row['run'] and run['seconds'] is not None]
             each = [run['iterations'] * run['batch_size'] / run['seconds'] for run in runs]
-            row['images/s in training'] = f'{np.mean(each):.4g}'
+            row['images/s in training'] = f'{np.mean(each):.4g}' if each else ''
     return rows
 
 
@@ -248,6 +251,7 @@ def describe_origin(records: Sequence[dict]) -> str:
     dates = sorted({run['date'] for run in records})
     devices = ' and '.join(sorted({run['device'] for run in records}))
     versions = ' and '.join(sorted({run['versions']['torch'] for run in records}))
-    hours = sum(run['seconds'] for run in records) / 3600
+    seconds = [run['seconds'] for run in records]
+    hours = '' if None in seconds else f', {sum(seconds) / 3600:.1f} hours of training iterations'
     period = dates[0] if len(dates) == 1 else f'{dates[0]} to {dates[-1]}'
-    return f'{named}; {period}, {devices}, torch {versions}, {hours:.1f} hours of training iterations.'
+    return f'{named}; {period}, {devices}, torch {versions}{hours}.'
