@@ -9,7 +9,7 @@ import torch
 from mmengine.registry import DefaultScope
 from torch import nn
 
-from vt.analysis.attention.heat_maps import METHODS, HeatMapper
+from vt.analysis.attention.heat_maps import METHODS, HeatMapper, choose_class
 from vt.errors import UserError
 from vt.registry import MODELS
 
@@ -157,6 +157,15 @@ def test_what_cannot_be_is_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, 'pytorch_grad_cam', None)
     with pytest.raises(UserError, match='heat-maps'):
         HeatMapper(model)
+
+
+@pytest.mark.parametrize(('target', 'found'), [(1, 1), ('1', 0), ('dog', 3), ('2', 2), (np.int64(2), 2)])
+def test_numbers_are_indices_and_words_are_names_first(target, found):
+    model = nn.Module()
+    model.dataset_meta = dict(classes=['1', 'cat', '7', 'dog'])
+    assert choose_class(model, torch.zeros(4), target) == found
+    with pytest.raises(UserError, match='there is no class 7: they are 0 to 3, or 1, cat'):
+        choose_class(model, torch.zeros(4), 7)
 
 
 def test_images_of_other_shapes_and_layers_by_name():

@@ -104,11 +104,12 @@ def choose_class(model: nn.Module, output: Tensor, target: str | int | None) -> 
     """The class of scores ``(classes, ...)`` that a map is made for."""
     names = (getattr(model, 'dataset_meta', None) or {}).get('classes') or ()
     if target is not None:
-        known = {str(number): number for number in range(len(output))} | {name: k for k, name in enumerate(names)}
-        if str(target) not in known:
+        numbers = {kind(number): number for kind in (int, str) for number in range(len(output))}
+        known = numbers | {str(name): number for number, name in enumerate(names)}
+        if target not in known:
             named = f', or {", ".join(names[:10])}' if names else ''
             raise UserError(f'there is no class {target}: they are 0 to {len(output) - 1}{named}')
-        return known[str(target)]
+        return known[target]
     if output.ndim == 1:
         return int(output.argmax())
     pixels = output.argmax(dim=0).flatten().bincount(minlength=len(output))
