@@ -2,13 +2,15 @@
 
 import json
 import signal
+import threading
 import time
 
 import pytest
 from forked_tools import ForkedTool, run_forked
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 
-from vt.commands.sweep import find_reason, plan, train_run
+from vt.commands.sweep import find_reason, plan, train_all, train_run
+from vt.errors import UserError
 
 CONFIG = str(ROOT / 'configs/vt_resnet/vt-resnet18_digits.py')
 SMALL = [option for option in SMALL_CLASSIFIER if 'num_tokens' not in option and 'test_' not in option]
@@ -53,6 +55,35 @@ def test_runs_get_the_gpus_that_the_sweep_sees(tmp_path, monkeypatch, visible, d
         run.work_dir.mkdir(parents=True)
         found.append(train_run(run, slot % 2))
     assert found == devices
+
+
+def test_an_unexpected_error_of_a_run_leaves_the_others_their_place(tmp_path, monkeypatch, capsys):
+    def train(run, device):
+        if run.label != 'x=3':
+            raise ValueError('of another library')
+
+    monkeypatch.setattr('vt.commands.sweep.train_run', train)
+    with pytest.raises(UserError, match=r'2 of 3 runs failed, .*x=1, seed 0: .*library; x=2, seed 0: '):
+        train_all(plan('c.py', ['x=1,2,3'], [0], tmp_path), tmp_path, jobs=1)
+    assert 'x=3, seed 0: finished' in capsys.readouterr().out
+
+
+def test_an_interrupted_sweep_waits_for_its_run_and_starts_no_other(tmp_path, monkeypatch):
+    events = []
+
+    def train(run, device):
+        events.append(f'{run.label} begins')
+        time.sleep(0.2)  # all are waiting
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        time.sleep(0.5)
+        events.append(f'{run.label} ends')
+
+    monkeypatch.setattr('vt.commands.sweep.train_run', train)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
+    with pytest.raises(KeyboardInterrupt):
+        train_all(plan('c.py', ['x=1,2,3'], [0], tmp_path), tmp_path, jobs=1)
+    signal.signal(signal.SIGINT, before)
+    assert events == ['x=1 begins', 'x=1 ends']
 
 
 def test_a_failed_run_is_named_and_the_report_has_the_others(tmp_path):

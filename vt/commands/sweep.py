@@ -15,10 +15,10 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
 import joblib
@@ -229,15 +229,16 @@ def train_all(runs: Sequence[SweepRun], folder: Path, jobs: int | None = None) -
         slot = free.popleft()
         try:
             reason = train_run(run, slot % gpus if gpus else None)
-        except OSError as error:
+        except Exception as error:  # of any type: the others go on
             reason = in_one_line(error)
-        free.append(slot)
+        finally:
+            free.append(slot)
         console.print(f'{run.label}, seed {run.seed}: {reason or "finished"}', markup=False)
         if reason:
             failures.append(f'{run.label}, seed {run.seed}: {reason}')
 
-    with ThreadPool(most) as pool:
-        pool.map(train, waiting, chunksize=1)
+    with ThreadPoolExecutor(most) as pool:  # an interruption waits for the runs that have begun, and begins no other
+        [*pool.map(train, waiting)]
     if failures:
         raise UserError(f'{len(failures)} of {len(runs)} runs failed, see output.txt of each: {"; ".join(failures)}')
 
