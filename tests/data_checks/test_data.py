@@ -72,6 +72,21 @@ def test_an_image_without_its_mask_and_how_many(data):
     assert f'{root}/masks/b.png does not exist: it is the mask of {root}/images/b.jpg (and 1 more)' in message
 
 
+def test_backends_that_are_named_read_the_same_files(data):
+    """A local one, and one whose images OpenCV decodes and Pillow does not."""
+    root, cfg = data
+    for step in cfg.train_dataloader.dataset.pipeline[:2]:
+        step.backend_args = dict(backend='local')
+    header, pixels = b'#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 40 +X 50\n', bytes(40 * 50 * 4)
+    (root / 'images/a.jpg').write_bytes(header + pixels)
+    check_data(cfg, ('train',))
+    (root / 'images/a.jpg').write_bytes(b'no image')
+    assert 'images/a.jpg cannot be read: AssertionError: failed to load image' in problem(cfg)
+    (root / 'masks/b.png').unlink()
+    (root / 'images/a.jpg').write_bytes(header + pixels)
+    assert 'masks/b.png does not exist: it is the mask of' in problem(cfg)
+
+
 def test_an_empty_split_and_a_missing_folder(data):
     root, cfg = data
     (root / 'empty').mkdir()

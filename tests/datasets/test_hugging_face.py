@@ -20,7 +20,8 @@ from video.written_videos import draw, write
 
 import vt
 from vt.commands.check_dataset import read_data
-from vt.data_checks.data import check_data, find_sources
+from vt.data_checks.data import check_data, find_duplicates, find_sources
+from vt.data_checks.samples import SampleReader
 from vt.datasets.rows import RowsBackend
 from vt.engine.interruption.seeds import SeededDataset
 from vt.engine.prepare import read_config
@@ -227,7 +228,7 @@ def test_masks_are_checked_before_training(layouts, tmp_path):
     }
 
 
-def test_rows_are_checked_without_a_sample_of_each(layouts, tmp_path):
+def test_rows_are_checked_without_a_sample_of_each(layouts, tmp_path, monkeypatch):
     cfg = read(CONFIG, tmp_path, layouts / 'saved')
     ((source,), _) = find_sources(cfg, ('train',))
     source.look(1, most=256)
@@ -235,6 +236,12 @@ def test_rows_are_checked_without_a_sample_of_each(layouts, tmp_path):
     assert source.labels.counts == Counter(seed % 3 for seed in SPLITS['train'])
     assert source.labels.total == len(SPLITS['train'])
     assert not any('same image' in line for line in check_data(cfg, ('train', 'val')))
+    (train, val), _ = find_sources(cfg, ('train', 'val'))
+    for each in (train, val):
+        each.look(1, most=256)
+    monkeypatch.setattr(SampleReader, 'describe', None)
+    assert not [*find_duplicates(val, [train])]  # of other addresses none is described
+    monkeypatch.undo()
     for train, val in ((None, 3), (None, [0, 1, 2]), ([0, 1, 2], None), ([0, 1, 2], [2, 1, 0])):  # indices of one split
         cfg.train_dataloader.dataset.indices = train
         cfg.val_dataloader.dataset.update(split='train', indices=val)

@@ -290,6 +290,10 @@ def find_problems(sources: Sequence[Source]) -> list[tuple[str, Problem]]:
 
 def find_duplicates(source: Source, train: Sequence[Source]) -> Iterator[Problem]:
     """Yield a problem for each image or video of a data set that is also in the training data."""
+    if source.folder.startswith(f'{PREFIX}://') and not source.reader.whole:  # rows have an address each
+        train = [each for each in train if each.folder == source.folder]
+    if not train:
+        return
     keys = {sample.key for sample in source} - {None}  # of the smaller split: there may be millions in the other
     trained = {sample.key: sample for each in train for sample in each if sample.key in keys}
     found = [sample for sample in source if sample.key in trained]

@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -12,7 +13,7 @@ import cv2
 import numpy as np
 from mmengine import fileio
 from mmengine.dataset import BaseDataset
-from PIL import ExifTags, Image
+from PIL import ExifTags, Image, UnidentifiedImageError
 
 from vt.datasets.bands import LoadBands
 from vt.engine.checks.classes import labels_in
@@ -121,8 +122,9 @@ class SampleReader:
         ]
 
     def _look(self, look: Callable, step: Load, path: str, info: dict, sample: Sample) -> list[Problem]:
-        backend_args = getattr(step, 'backend_args', None)
-        if not (backend_args or '://' in path or os.path.isfile(path)):
+        backend_args = getattr(step, 'backend_args', None) or {}
+        is_local = '://' not in path and backend_args.get('backend', 'local') == 'local'
+        if is_local and not os.path.isfile(path):
             reason = '' if path == sample.path else f': it is the mask of {sample.path}'
             return [Problem('missing', path, f'does not exist{reason}')]
         try:
@@ -143,7 +145,8 @@ class SampleReader:
                 yield 'mode', f'{words}: set in_channels'
         else:
             check_image_size(file, path)
-            with Image.open(file) as opened:
+            # The step may decode other formats than Pillow.
+            with suppress(UnidentifiedImageError), Image.open(file) as opened:
                 sample.mode = opened.mode
                 if getattr(step, 'color_type', 'color') in ('color', 'grayscale'):  # others do not rotate images
                     tags = opened.getexif() if opened.info.get('exif') else {}
