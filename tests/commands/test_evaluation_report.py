@@ -5,11 +5,13 @@ import pickle
 import re
 from importlib.util import find_spec
 from math import comb
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from commands.test_data_page import HOSTILE, Page
+from engine.test_cuda_graphs import Repeated
 from forked_tools import run_forked as run
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
@@ -18,8 +20,9 @@ from scipy.stats import binomtest
 from sklearn import metrics
 from tool_runner import assert_one_line
 
-from vt.commands.evaluation_report import IMAGES, compare_reports, read_curves
-from vt.engine.launch import build_model
+from vt.commands.evaluation_report import IMAGES, Report, compare_reports, read_curves
+from vt.engine.cuda_graphs import GraphedFeatures
+from vt.engine.launch import build_model, build_prepared
 from vt.engine.preparation import preparation_of
 
 HEAT = ['--heat-maps'] if find_spec('pytorch_grad_cam') else []
@@ -201,6 +204,22 @@ def test_a_segmentors_report(work):
     assert page.images[1].shape[1] == (3 + len(HEAT)) * 160  # image, labels, prediction, heat map
     assert len(HEAT) == page.text.count('contribute to the prediction, by gradcam')
     assert NAMES[0] in page.text
+
+
+def test_images_are_drawn_by_the_models_own_method(work, monkeypatch):
+    """CUDA graphs, which are calls that are made again on a CPU, keep one precision and know no gradients."""
+    monkeypatch.chdir(work(MAPS))
+    monkeypatch.setattr(GraphedFeatures.__init__, '__defaults__', (Repeated(),))
+    for index in range(2):
+        write(Path(f'data/images/{index}.png'), np.full((32, 40, 3), index, np.uint8))
+        write(Path(f'data/masks/{index}.png'), np.zeros((32, 40), np.uint8))
+    cfg = Config.fromfile('config.py')
+    cfg.merge_from_dict({'speed.cuda_graphs': True, 'test_cfg.fp16': True, 'test_dataloader.batch_size': 1})
+    cfg.update(work_dir='out', load_from='weights.pth')
+    runner = build_prepared(cfg)
+    runner.register_hook(Report('report', heat_maps='gradcam' if HEAT else None))
+    runner.test()
+    assert len(Page(Path('report/report.html')).images) == 1 + 2
 
 
 def test_two_checkpoints_side_by_side(work):

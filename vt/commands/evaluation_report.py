@@ -105,9 +105,13 @@ class Report(Hook):
             self.folder.mkdir(parents=True, exist_ok=True)  # errors appear before the test
 
     def after_test_epoch(self, runner: Runner, metrics: dict[str, Any] | None = None) -> None:
-        """Write the report, with the numbers of the evaluator."""
+        """Keep the numbers of the evaluator."""
+        self.metrics = {name: float(value) for name, value in metrics.items() if is_number(value)}
+
+    def after_test(self, runner: Runner) -> None:
+        """Write the report, when other hooks have restored the model."""
         if is_main_process():
-            self._write(runner.cfg, {name: float(value) for name, value in metrics.items() if is_number(value)})
+            self._write(runner.cfg, self.metrics)
 
     def _write(self, cfg: Config, metrics: dict[str, float]) -> None:
         results, maps = self.collector.collected, isinstance(self.collector, MapCollector)
