@@ -6,9 +6,9 @@ from pathlib import Path
 
 import torch
 from mmengine.config import Config
-from torch import Tensor, nn
+from torch import nn
 
-from vt.engine.counting import Complexity, count_complexity
+from vt.engine.counting import Complexity, count_complexity, has_neck, neck_inputs
 from vt.engine.launch import build_model
 
 from .markdown import ROOT, Rows
@@ -56,19 +56,6 @@ def count_config(
     whole = count_complexity(model, image, mode='tensor')
     neck = count_complexity(model.neck, neck_inputs(model, image)) if has_neck(model) else None
     return whole, neck
-
-
-def has_neck(model: nn.Module) -> bool:
-    """Return whether a model has a neck with parameters."""
-    neck = getattr(model, 'neck', None)
-    return neck is not None and any(True for _ in neck.parameters())
-
-
-@torch.no_grad()
-def neck_inputs(model: nn.Module, images: Tensor) -> tuple[Tensor, ...]:
-    """Return the feature maps that the backbone passes to the neck for ``images``; sets evaluation mode."""
-    model.eval()
-    return tuple(model.backbone(images))
 
 
 def count_stage5(path: Path) -> Complexity:

@@ -7,8 +7,8 @@ from mmengine.config import Config
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from docs.reports.complexity import count_config, neck_inputs
-from vt.engine.counting import count_complexity
+from docs.reports.complexity import count_config
+from vt.engine.counting import count_complexity, neck_inputs
 from vt.engine.launch import build_model
 from vt.models import TokenTransformer
 from vt.models.token_side import prepare_for_onednn
