@@ -161,6 +161,7 @@ def test_the_key_without_amp_is_one_line(tmp_path):
     options = [*SMALL_CLASSIFIER, 'optim_wrapper.dtype=float16']
     result = run_forked('train.py', CONFIG, '--skip-data-check', cwd=tmp_path, options=options)
     assert_one_line(result, 'optim_wrapper.dtype has no effect without mixed precision: add --amp, or remove it')
+    assert '--amp off' in result.stdout
 
 
 def test_the_forward_pass_is_in_bfloat16_weights_in_float32_and_nothing_is_scaled():

@@ -220,7 +220,8 @@ class VTRunner(Runner):
         if self.speed.cuda_graphs:
             raise UserError('speed.cuda_graphs is only for tests: remove it for training')
         refuse_places(self.hooks, self.work_dir)
-        self._log_speed((self.cfg.get('optim_wrapper') or {}).get('dtype'))
+        wrapper = self.cfg.get('optim_wrapper') or {}
+        self._log_speed(wrapper.get('dtype') if 'Amp' in str(wrapper.get('type')) else None)
         always = self.cfg.get('env_cfg', {}).get('cudnn_benchmark')
         if self.speed.cudnn_benchmark and torch.cuda.is_available() and not always and not self.deterministic:
             self._register_once(CudnnBenchmarkHook())
