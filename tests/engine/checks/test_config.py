@@ -12,7 +12,7 @@ from mmengine.registry import Registry
 from tool_runner import ROOT
 
 from vt._libraries import import_library
-from vt.engine.checks.config import check_config
+from vt.engine.checks.config import check_config, check_part
 from vt.engine.prepare import read_config
 from vt.errors import UserError
 
@@ -181,6 +181,13 @@ def test_the_root_is_an_option_where_a_data_set_has_it(tmp_path):
         check_config(read_config(str(tmp_path / 'c.py'), options | {'data_root': 'a'}), options | {'data_root': 'a'})
     (tmp_path / 'c.py').write_text(f"_base_ = {DIGITS!r}\ndata_root = 'own'\n{own}")
     check_config(read_config(str(tmp_path / 'c.py'), {'data_root': 'a'}), {'data_root': 'a'})
+
+
+def test_parts_inherit_the_scope_of_the_part_that_they_are_in():
+    head = dict(type='FCNHead', in_channels=4, channels=4, num_classes=2, loss_decode=dict(type='DiceLoss'))
+    check_part(head | dict(_scope_='mmseg'), 'head', 'mmpretrain')
+    with pytest.raises(UserError, match=r"^head.loss_decode: there is no type 'DiceLoss'"):
+        check_part(head | dict(type='mmseg.FCNHead'), 'head', 'mmpretrain')
 
 
 def test_a_class_stands_for_its_name():

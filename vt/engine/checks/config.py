@@ -154,13 +154,14 @@ def check_part(part: Any, path: str, scope: str, usual: Any = None) -> None:
         for index, value in enumerate(part if isinstance(part, (list, tuple)) else ()):
             check_part(value, f'{path}.{index}', scope)
         return
+    scope = part.get('_scope_', scope)  # its children are built in it, too
     kind = part.get('type', usual)
     if callable(kind):
         takers = [kind]
     elif path == 'optim_wrapper.clip_grad':
         takers = [clip_grad_value_ if kind == 'value' else clip_grad_norm_]
     elif kind is not None or 'type' in part:
-        takers = find_types(kind, part.get('_scope_', scope), path)
+        takers = find_types(kind, scope, path)
     arguments = accepted_arguments(takers[0])[0] if takers else {}
     for key, value in part.items():
         if FOREIGN.get(str(part.get('type'))) != key:
