@@ -283,6 +283,9 @@ def test_tokens_maps_and_attention_are_the_recorders(classifier, segmentor):
     model.train()
     extracted = apis.extract_tokens(model, images)
     assert model.training
+    with pytest.raises(RuntimeError):
+        apis.extract_tokens(model, images[:, :2])
+    assert model.training
     model.eval()
     with torch.no_grad(), record_attention(model) as records:
         model(images)

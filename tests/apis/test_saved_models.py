@@ -14,6 +14,7 @@ from mmengine.dataset import pseudo_collate
 
 from vt import apis
 from vt.apis.folders import describe, read_folder
+from vt.apis.model_zoo import resolve_config
 from vt.errors import MissingFileError, UserError
 
 CLASSIFIER = 'vt-resnet18-half_digits'
@@ -52,6 +53,17 @@ def test_a_saved_model_predicts_the_same_bits(name, saved):
         assert torch.equal(predict(again, sample), predict(model, sample))
         assert list(again.dataset_meta['classes']) == list(model.dataset_meta['classes'])
     assert not torch.equal(predict(apis.get_model(folder, pretrained=False), sample), predict(model, sample))
+
+
+def test_the_config_of_a_folder_finds_its_weights_anywhere_and_takes_options(saved, tmp_path, monkeypatch):
+    _, model, sample, folder = saved[CLASSIFIER]
+    monkeypatch.chdir(folder.parent)
+    cfg = resolve_config(f'./{folder.name}', {'test_cfg.fp16': True})
+    assert cfg.test_cfg == dict(fp16=True)
+    with pytest.raises(UserError, match=r'^--cfg-options test_dataloader.*7.a=8: the config has no such key'):
+        resolve_config(cfg, {'test_dataloader.dataset.pipeline.7.a': 8})
+    monkeypatch.chdir(tmp_path)
+    assert torch.equal(predict(apis.get_model(cfg), sample), predict(model, sample))
 
 
 @pytest.mark.parametrize('name', list(SMALL)[:2])
@@ -133,7 +145,8 @@ BAD = {
         ('model.backbone.depth', 'eighteen'),
         "model.backbone.depth='eighteen' is not allowed in a saved model",
     ),
-    'another number': (('model.backbone.depth', 19), 'while building the model, in model.backbone (vt.VTResNet): Key'),
+    'another number': (('model.backbone.depth', 19), 'bad, in model.backbone (vt.VTResNet): KeyError'),
+    'a list as a part': (('model.backbone', [1]), 'bad, in ImageClassifier: TypeError'),
     'a size of another kind': (('model.head.in_channels', [64]), 'in model.head (LinearClsHead): TypeError: '),
     'a file': (('model.head.loss.class_weight', 'weights.pkl'), "class_weight='weights.pkl' is not allowed in a saved"),
     'a step': (('pipeline', [dict(type='os.abort')]), "pipeline.0.type='os.abort' is none of the types"),
@@ -161,6 +174,7 @@ def test_a_bad_config_is_one_line_and_nothing_of_it_is_run(kind, saved, tmp_path
             read(tmp_path / 'bad')
         assert message in str(error.value)
         assert '\n' not in str(error.value)
+        assert str(tmp_path / 'bad') in str(error.value)
     assert 'antigravity' not in sys.modules
 
 

@@ -4,8 +4,7 @@
 weights contains class names, colours and versions.
 
 A folder is untrusted: a type must be one of :data:`vt.apis.saved_types.TYPES` or ``STEPS``, a string one of those that
-its argument takes. Only then types are looked up, and arguments compared with their signatures; those of the model by
-:func:`vt.apis.get_model`, as for any config.
+its argument takes. Only then types are looked up, and arguments compared with their signatures.
 """
 
 import json
@@ -118,7 +117,7 @@ def _from_json(value: Any) -> Any:
 
 
 def read_folder(folder: str | PathLike) -> Config:
-    """Return the config of a saved model, with the path of its weights as ``saved_in``, after checks; no code runs.
+    """Return the config of a saved model after checks, with the absolute path of its weights, ``saved_in``; no code runs.
 
     Raises:
         UserError: a file is missing, damaged, of another kind, or contains other types or values than those of
@@ -141,11 +140,12 @@ def read_folder(folder: str | PathLike) -> Config:
             raise UserError(f'shape={printable(repr(shape), 80)} is not the shape of an input')
         check_parts(content['model'], 'model', scope, TYPES)
         check_parts(content['pipeline'], 'pipeline', scope, STEPS)
+        check_part(content['model'], 'model', scope)
         check_part(content['pipeline'], 'pipeline', scope)
         dataset = dict(type='BaseDataset' if scope == 'mmpretrain' else 'BaseSegDataset')  # without samples
         dataset['pipeline'] = content['pipeline']
         cfg = Config(dict(default_scope=scope, model=content['model'], test_dataloader=dict(dataset=dataset)))
-        cfg.update(dict(saved_in=str(weights), **dict(input_shape=shape) if shape else {}))
+        cfg.update(dict(saved_in=str(weights.absolute()), **dict(input_shape=shape) if shape else {}))
         pipeline_steps(cfg)
     return cfg
 

@@ -127,5 +127,6 @@ def inferencer_of(
         from .segmentation import SegmentationInferencer  # it imports MMSegmentation
 
         return SegmentationInferencer(model, pretrained, device)
-    num_frames = (cfg.model.get('backbone') or {}).get('num_frames')
-    return (VideoInferencer if num_frames else ClassificationInferencer)(model, pretrained, device)
+    backbone = cfg.model.get('backbone')
+    is_of_videos = isinstance(backbone, dict) and backbone.get('num_frames')
+    return (VideoInferencer if is_of_videos else ClassificationInferencer)(model, pretrained, device)

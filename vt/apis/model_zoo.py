@@ -24,7 +24,7 @@ from vt.engine.checks.config import check_part
 from vt.engine.errors import naming_part
 from vt.engine.launch import build_model, draw_weights, require_device
 from vt.engine.mixed_precision import keep_scores_exact
-from vt.engine.prepare import ROOT, read_config
+from vt.engine.prepare import ROOT, apply_options, read_config
 from vt.engine.speed_settings import SpeedSettings, to_channels_last
 from vt.errors import UserError
 from vt.inference.test_set import in_scope
@@ -97,7 +97,8 @@ def get_model(
 
     Without a checkpoint the weights are uninitialised: ``model.init_weights()`` initialises them as in the config, and
     downloads weights that the config names. If ``overrides`` contain ``init_cfg=dict(type='Pretrained', ...)``, this
-    function does so. Folders of :func:`vt.apis.save_model` contain their weights.
+    function does so. Folders of :func:`vt.apis.save_model` contain their weights, which their configs load, too,
+    unless ``pretrained`` is another checkpoint or False.
 
     Args:
         name_or_config: name of a model, path of a config (``.py``) or of a saved model's folder, or a config.
@@ -129,11 +130,13 @@ def get_model(
         loaded = None if checkpoint is None else read(checkpoint)
     prepared = prepare_as_published(cfg, checkpoint)
     has_new_head = loaded is not None and 'num_classes' in overrides.get('head', {})
-    with in_scope(cfg), weights_only(), naming_part('building the model', cfg.to_dict()):
+    saved = f' of {Path(cfg.saved_in).parent}' if 'saved_in' in cfg else ''
+    with in_scope(cfg), weights_only(), naming_part(f'building the model{saved}', cfg.to_dict()):
         model = build_model(cfg)
         if begins or has_new_head:
             draw_weights(model)
-        tests = None if 'saved_in' in cfg else cfg.get('test_dataloader')
+    tests = None if 'saved_in' in cfg else cfg.get('test_dataloader')
+    with in_scope(cfg), weights_only(), naming_part('building the test set'):
         meta = dict(DATASETS.build(dict(tests.dataset, lazy_init=True)).metainfo) if tests else {}
     if begins:
         load_own_parts(model)
@@ -181,7 +184,7 @@ def resolve_config(name_or_config: Source, options: dict[str, Any] | None = None
         cfg = read_folder(name_or_config)
     else:
         return read_config(name if name.endswith('.py') else str(find_config(name)), options)
-    cfg.merge_from_dict(options or {})
+    apply_options(cfg, options or {})
     return cfg
 
 

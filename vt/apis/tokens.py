@@ -49,9 +49,11 @@ def extract_tokens(model: BaseModel, images: Tensor | Sequence[str | PathLike | 
     images = _as_batch(model, images)
     training = model.training
     model.eval()
-    with record_attention(model) as records:
-        model(images.to(next(model.parameters()).device), mode='tensor')
-    model.train(training)
+    try:
+        with record_attention(model) as records:
+            model(images.to(next(model.parameters()).device), mode='tensor')
+    finally:
+        model.train(training)
     if not records:
         raise UserError('no part of the model has attention: there are no tokens')
     return Tokens(
