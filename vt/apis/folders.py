@@ -117,7 +117,7 @@ def _from_json(value: Any) -> Any:
 
 
 def read_folder(folder: str | PathLike) -> Config:
-    """Return the config of a saved model after checks, with the absolute path of its weights, ``saved_in``; no code runs.
+    """Return the config of a saved model after checks; ``saved_in`` is the absolute path of its weights; no code runs.
 
     Raises:
         UserError: a file is missing, damaged, of another kind, or contains other types or values than those of
