@@ -22,7 +22,7 @@ from tool_runner import assert_one_line
 from vt import apis
 from vt.apis import predict_exported
 from vt.apis.exporting import Network, encode, export_program, largest_difference
-from vt.commands.export import why_refused
+from vt.commands.export import export, why_refused
 from vt.commands.exported_script import describe_inputs, describe_preparation, script_text, write_script
 from vt.errors import UserError
 from vt.inference.inputs import Samples
@@ -360,6 +360,14 @@ def test_a_missing_package_is_one_line(monkeypatch):
     program = export_program(Network(Fixed()), torch.rand(2, 3, 8, 8))
     with pytest.raises(UserError, match=r"of onnxscript.*: pip install 'visual-transformers\[export,openvino\]'"):
         encode('onnx', program)
+
+
+def test_a_missing_package_is_told_before_anything_is_scored(classifier, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'onnxscript', None)
+    monkeypatch.setattr('vt.commands.export.score', None)
+    given = dict(config=str(classifier[0]), checkpoint=str(classifier[1]), cfg_options=None, formats=['onnx'])
+    with pytest.raises(UserError, match='of onnxscript'):
+        export(Namespace(**given, inputs=[], out=None, fixed_size=True, accuracy=8))
 
 
 def test_nan_is_a_difference():

@@ -292,6 +292,12 @@ def test_results_follow_the_link_that_a_person_names_and_no_other(tmp_path):
     assert (tmp_path / 'r.csv').read_text().splitlines()[1] == 'a,0,one,1.0'
 
 
+def test_a_wrong_output_is_told_before_the_model_is_read(classifier, images):
+    (images / 'r.json').mkdir()
+    result = run_forked('predict.py', classifier[0], 'gone.pth', 'data', '--out', 'r.json', cwd=images)
+    assert_one_line(result, 'r.json is a folder: give the name of a file to write')
+
+
 def test_what_befalls_every_file_is_no_fault_of_the_files(classifier, images):
     config = images / 'failing.py'
     config.write_text(

@@ -56,15 +56,16 @@ def export(args: argparse.Namespace) -> None:
     if program.reason:
         print(f'the image size is fixed, {describe_size(images)}, because of: {program.reason}')
     cases = [images[:number] for number in BATCHES] + (others if program.open_size else [])
-    own = {} if args.accuracy is None else score(model, args.accuracy)
-    runs, files, rows, refused = {}, {}, [], []
-    for kind in args.formats:
+    encoded, runs, files, rows, refused = {}, {}, {}, [], []
+    for kind in args.formats:  # all before the scores, which take longer: a package may be missing
         inputs = read_inputs(model, args.calibrate, build_plain_training_set, CALIBRATION) if kind == 'int8' else []
         fitting = [one for one in inputs if program.open_size or one.shape[1:] == images.shape[1:]]
         if kind == 'int8' and not fitting:
             size = describe_size(images)
             raise UserError(f'no image for calibration has the size {size}: give some with --calibrate')
-        contents, run = encode(kind, program, fitting)
+        encoded[kind] = encode(kind, program, fitting)
+    own = {} if args.accuracy is None else score(model, args.accuracy)
+    for kind, (contents, run) in encoded.items():
         differences = {describe_size(case): largest_difference(run, network, case) for case in cases}
         worst = max(differences, key=differences.__getitem__)
         row = dict(format=kind, file=f'{name}{next(iter(contents))}', difference=differences[worst], at=worst)

@@ -49,6 +49,7 @@ def predict(args: argparse.Namespace) -> None:
     workers = default_workers() if args.workers is None else args.workers
     if not 0 <= workers <= MAX_THREADS:
         raise UserError(f'--workers {workers} must be from 0 to {MAX_THREADS}')
+    check_output(args.out, args.config, args.checkpoint)  # before the model is read, and later with the files
     given = args.device if args.device is not None else 'cuda' if torch.cuda.is_available() else 'cpu'
     device = require_device(given)
     cfg = resolve_config(args.config, args.cfg_options)
@@ -68,7 +69,7 @@ def predict(args: argparse.Namespace) -> None:
     files = find_files(args.inputs, inferencer.pipeline.suffixes)
     check_paths(files, files.values(), args.out_dir, '--out-dir')
     masks = mask_paths(files, args.masks, [args.out_dir / path for path in files.values()] if args.out_dir else [])
-    check_output(args.out, args.config, args.checkpoint, *files)
+    check_output(args.out, *files)
     skipped: dict[str, Exception] = {}
     rows = []
     with ResultFile(args.out) if args.out else nullcontext() as out:
