@@ -10,6 +10,7 @@ from mmengine.config import Config
 from tool_runner import ROOT
 
 from vt import apis
+from vt.apis.model_zoo import resolve_config
 from vt.errors import UserError
 
 
@@ -83,6 +84,12 @@ def test_a_model_has_its_checkpoint_its_config_and_its_classes(tmp_path):
     assert three.head.fc.out_features == 3
     with pytest.raises(UserError, match="is not the model's: "):
         apis.get_model('vt-resnet18-half_digits', checkpoint)
+
+
+def test_a_fault_of_the_test_set_is_not_the_models():
+    cfg = resolve_config('vt-resnet18-half_digits', {'test_dataloader.dataset.nonsense': 1})
+    with pytest.raises(UserError, match=r'^while building the test set, in vt.Digits: TypeError: .*nonsense'):
+        apis.get_model(cfg)
 
 
 def test_classes_of_a_checkpoint_are_the_models(tmp_path):
