@@ -108,6 +108,8 @@ def test_a_base_of_an_installed_library(tmp_path):
         ('load_form = "a.pth"', "there is no setting 'load_form'; did you mean load_from"),
         ('total_epochs = 3', "there is no setting 'total_epochs'; did you mean train_cfg.max_epochs"),
         ('optimizer = dict(lr=1)', "there is no setting 'optimizer'; did you mean optim_wrapper"),
+        ('train_dataset = dict()', "there is no setting 'train_dataset'; did you mean train_dataloader"),
+        ('dataset = dict()', "there is no setting 'dataset'; did you mean train_dataloader.dataset"),
         ('resume_from = "a.pth"', "there is no setting 'resume_from'; did you mean load_from and resume=True"),
         ('data_root = "a"', "there is no setting 'data_root'; did you mean train_dataloader.dataset.data_root"),
         ('data_preprocessor = dict()', "no setting 'data_preprocessor'; did you mean model.data_preprocessor"),
@@ -115,6 +117,7 @@ def test_a_base_of_an_installed_library(tmp_path):
 )
 def test_names_that_nothing_reads(tmp_path, text, advice):
     readable = ['param_scheduler', 'custom_hooks', 'load_from', 'optim_wrapper', 'train_cfg', 'tta_pipeline']
+    readable += ['train_dataloader']
     (tmp_path / 'base.py').write_text('total = 3\ntest_pipeline = []\n')
     path = tmp_path / 'child.py'
     path.write_text(f"_base_ = 'base.py'\n{text}\n")

@@ -17,11 +17,12 @@ from vt.errors import UserError
 # What to set here, and its names in other frameworks, in command lines and in OpenMMLab before mmengine.
 ELSEWHERE = {
     'optim_wrapper.optimizer.lr': 'lr learning_rate',
-    'train_cfg.max_epochs': 'epochs max_epochs num_epochs total_epochs',
+    'train_cfg.max_epochs': 'epoch epochs max_epoch max_epochs num_epochs total_epochs',
     'train_cfg.max_iters': 'iters max_iters total_iters',
     'train_cfg': 'runner',
     'train_dataloader': 'data',
     'train_dataloader.batch_size': 'batch_size samples_per_gpu',
+    'train_dataloader.dataset': 'dataset',
     'train_dataloader.dataset.data_root': 'data_root',
     'train_dataloader.num_workers': 'workers num_workers workers_per_gpu',
     'load_from, or model.backbone.init_cfg': 'checkpoint pretrained weights',
@@ -83,7 +84,7 @@ def check_variables(path: str | Path, settings: Iterable[str], options: Iterable
                 text = f'{file.path}: setting {name} has no effect, because {shown} of a base already used it'
                 raise UserError(f'{text}: {advice}')
             near = [setting for setting, names in ELSEWHERE.items() if file.bases and name in names.split()]
-            cutoff = 0.6 if index == 0 else 0.75 if file.bases else 0.85
+            cutoff = 0.6 if index == 0 else 0.7 if file.bases else 0.85
             if index == 0 or '_pipeline' not in name:
                 near += difflib.get_close_matches(name, settings, n=1, cutoff=cutoff)
             if index == 0 or near:
