@@ -83,6 +83,8 @@ def test_a_validation_that_was_due_comes_first(tmp_path):
 
 
 def test_a_restart_goes_on_by_itself(copied, finished):
+    """After a failure, which leaves the job in the lock; a finished run is not continued."""
+    (copied / 'run/run.lock').write_text('process 7 on node since 2026-01-01 00:00:00, job of this machine\n')
     env = dict(os.environ, TORCHELASTIC_MAX_RESTARTS='1', TORCHELASTIC_RESTART_COUNT='1')
     result = train(copied, env=env, options=['default_hooks.checkpoint.max_keep_ckpts=-1'])
     assert result.returncode == 0, result.stderr
