@@ -356,17 +356,17 @@ def test_the_script_prepares_images_as_the_pipeline(classifier, steps, size, tmp
 
 
 def test_a_missing_package_is_one_line(monkeypatch):
-    monkeypatch.setitem(sys.modules, 'onnxscript', None)
+    monkeypatch.setitem(sys.modules, 'onnxruntime', None)
     program = export_program(Network(Fixed()), torch.rand(2, 3, 8, 8))
-    with pytest.raises(UserError, match=r"of onnxscript.*: pip install 'visual-transformers\[export,openvino\]'"):
+    with pytest.raises(UserError, match=r"of onnxruntime.*: pip install 'visual-transformers\[export,openvino\]'"):
         encode('onnx', program)
 
 
 def test_a_missing_package_is_told_before_anything_is_scored(classifier, monkeypatch):
-    monkeypatch.setitem(sys.modules, 'onnxscript', None)
+    monkeypatch.setitem(sys.modules, 'onnxruntime', None)
     monkeypatch.setattr('vt.commands.export.score', None)
     given = dict(config=str(classifier[0]), checkpoint=str(classifier[1]), cfg_options=None, formats=['onnx'])
-    with pytest.raises(UserError, match='of onnxscript'):
+    with pytest.raises(UserError, match='of onnxruntime'):
         export(Namespace(**given, inputs=[], out=None, fixed_size=True, accuracy=8))
 
 
