@@ -1,9 +1,12 @@
 """What holds for every test."""
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 from mmengine.registry import DefaultScope
 
+os.environ['ORT_DISABLE_TELEMETRY'] = '1'  # tests that import ONNX Runtime themselves
 settings.register_profile(  # the same examples every time, however long one takes
     'vt', derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
 )

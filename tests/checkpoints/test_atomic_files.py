@@ -88,17 +88,15 @@ def test_a_kill_at_any_moment_leaves_a_whole_newest_checkpoint(kills, tmp_path):
 
 def test_a_runner_writes_so(tmp_path):
     """The file that a run replaces keeps its content to the end."""
-    path = tmp_path / 'epoch_1.pth'
-    os.link(path_of_older(path), tmp_path / 'older')
-    build_runner(tmp_path, dict(type='SGD', lr=0.1)).train()
-    assert load_checkpoint(path)['meta']['iter'] == 2
-    assert (tmp_path / 'older').read_text() == 'older'  # another file has taken the name
+    runner = build_runner(tmp_path, dict(type='SGD', lr=0.1))
+    runner.train()
+    path, older = tmp_path / 'epoch_1.pth', tmp_path / 'older'
+    os.link(path, older)
+    content = path.read_bytes()
+    runner.save_checkpoint(str(tmp_path), path.name, meta=dict(epoch=1, iter=5))
+    assert load_checkpoint(path)['meta']['iter'] == 5
+    assert older.read_bytes() == content  # another file has taken the name
     assert not list(tmp_path.glob('.*'))
-
-
-def path_of_older(path):
-    path.write_text('older')
-    return path
 
 
 def test_links_and_devices_that_a_person_names_stay_what_they_are(tmp_path):

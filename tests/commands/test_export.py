@@ -1,9 +1,12 @@
 """``tools/export.py`` as a user calls it: what it writes computes what the model does, at other batches and sizes."""
 
 import json
+import os
 import subprocess
 import sys
+import threading
 from argparse import Namespace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 
 import cv2
@@ -430,3 +433,32 @@ def test_a_compiled_library(classifier, tmp_path):
     assert result.returncode == 0, result.stderr
     (row,) = json.loads((tmp_path / 'r.json').read_text())['results']
     assert row['difference'] < 1e-5
+
+
+@pytest.mark.slow
+def test_nothing_is_reported_to_the_makers_of_the_runtime(tmp_path):
+    """ONNX Runtime connects some seconds after its import."""
+    asked = []
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_CONNECT(self):
+            asked.append(self.path)
+            self.send_error(502)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(('127.0.0.1', 0), Proxy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        proxies = dict.fromkeys(('http_proxy', 'https_proxy'), f'http://127.0.0.1:{server.server_port}')
+        left_out = ('ORT_DISABLE_TELEMETRY', 'no_proxy', 'NO_PROXY')
+        env = {name: value for name, value in os.environ.items() if name not in left_out} | proxies
+        content = 'import sys, time; from onnx import TensorProto, helper; from vt.apis.exporting import encode\n'
+        content += "x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in 'xy')\n"
+        content += "graph = helper.make_graph([helper.make_node('Relu', ['x'], ['y'])], 'graph', [x], [y])\n"
+        content += "model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 17)], ir_version=9)\n"
+        content += "program = type('Made', (), dict(onnx=model.SerializeToString()))\n"
+        content += "encode('onnx', program); time.sleep(8)"
+        subprocess.run([sys.executable, '-c', content], cwd=tmp_path, env=env, check=True)
+        server.shutdown()
+    assert asked == []

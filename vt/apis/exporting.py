@@ -8,6 +8,7 @@ model and of its libraries supports it.
 import contextlib
 import io
 import logging
+import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -111,6 +112,7 @@ def encode(kind: str, program: Program, calibration: Iterable[Tensor] = ()) -> t
         if kind == 'openvino':
             return _encode_openvino(program.onnx)
         if kind in ('onnx', 'int8'):
+            os.environ.setdefault('ORT_DISABLE_TELEMETRY', '1')  # reports to Microsoft, from the runtime's import on
             content = program.onnx if kind == 'onnx' else _quantise(program.onnx, calibration)
             return {SUFFIXES[kind]: content}, run_onnx(content)
     except ImportError as error:

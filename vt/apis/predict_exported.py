@@ -5,6 +5,7 @@ It needs onnxruntime, numpy, opencv-python-headless and pillow, and prints one l
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -102,6 +103,7 @@ def predict_files(args: argparse.Namespace) -> int:
     Raises:
         UserError: the model, its description or all of a folder cannot be used; a mask cannot be written.
     """
+    os.environ.setdefault('ORT_DISABLE_TELEMETRY', '1')  # reports to Microsoft, from its import on
     import onnxruntime
 
     stem = args.model.name.removesuffix('.onnx').removesuffix('.int8')
