@@ -42,4 +42,5 @@ def parse_args() -> argparse.Namespace:
 
 
 if __name__ == '__main__':
-    run('train:train', parse_args())
+    args = parse_args()
+    run('train:find_batch_size' if args.find_batch_size else 'train:train', args)

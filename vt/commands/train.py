@@ -27,9 +27,6 @@ from vt.files import write_json
 def train(args: argparse.Namespace) -> None:
     """Train, and write settings, scores and times to ``training.json`` in the work directory."""
     cfg = training_config(args)
-    if args.find_batch_size:
-        find_batch_size(cfg, args)
-        return
     prepared = copy.deepcopy(cfg)
     asked = {key: cfg.get(key) for key in ('load_from', 'resume', 'new_schedule')}
     if args.new_schedule:
@@ -61,8 +58,9 @@ def train(args: argparse.Namespace) -> None:
             write_json(record, Path(cfg.work_dir, RECORD))
 
 
-def find_batch_size(cfg: Config, args: argparse.Namespace) -> None:
-    """Print a table of the tested batch sizes, and the largest; write no files."""
+def find_batch_size(args: argparse.Namespace) -> None:
+    """Command of ``--find-batch-size``: print a table of the tested batch sizes, and the largest; write no files."""
+    cfg = training_config(args)
     if args.resume or get_world_size() > 1:
         raise UserError('--find-batch-size needs a single process without --resume: batch sizes are per process')
     hook = BatchSizeHook()

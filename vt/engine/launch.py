@@ -14,7 +14,6 @@ from torch import nn
 from vt.errors import UserError
 
 from .console import quiet
-from .errors import naming_part
 from .prepare import complete, model_of
 from .runner import VTRunner
 
@@ -47,8 +46,7 @@ def build_prepared(cfg: Config) -> Runner:
     asks_sync_bn = cfg.get('sync_bn') or 'SyncBN' in str(cfg.model)
     if cfg.get('randomness', {}).get('deterministic'):
         os.environ.setdefault('CUBLAS_WORKSPACE_CONFIG', ':4096:8')  # PyTorch requires it for deterministic cuBLAS
-    with naming_part('building the run', cfg.to_dict()):
-        runner = kind.from_cfg(cfg)
+    runner = kind.from_cfg(cfg)
     if asks_sync_bn and get_world_size() == 1:
         runner.logger.info('SyncBN is replaced by BN, because there is one process.')
     return runner

@@ -25,32 +25,6 @@ def choose_dtype(wrapper: dict) -> str:
     return str(wrapper.get('dtype') or usual).removeprefix('torch.')
 
 
-def enter_amp(cfg: Config, amp: bool) -> None:
-    """Set mixed precision in a config, and the dtype of autocast on a GPU.
-
-    ``optim_wrapper`` gets its type and dtype, and with float16 mmengine's dynamic loss scale; bfloat16 needs none.
-    Validation and tests with ``fp16=True`` use the same dtype.
-
-    Args:
-        cfg: config, changed in place.
-        amp: whether ``--amp`` is set; mmengine's ``AmpOptimWrapper`` in the config means the same.
-    """
-    wrapper = cfg.get('optim_wrapper') or {}
-    name = str(getattr(wrapper.get('type'), '__name__', wrapper.get('type'))).rpartition('.')[2]
-    if not (amp or name in ('AmpOptimWrapper', 'BFloat16AmpOptimWrapper')):  # not a user's own
-        return
-    dtype = choose_dtype(wrapper)
-    if wrapper and dtype == 'bfloat16':
-        wrapper.update(type='vt.BFloat16AmpOptimWrapper', dtype=dtype)
-        wrapper.pop('loss_scale', None)
-    elif wrapper:
-        wrapper.update(type='AmpOptimWrapper', dtype=dtype, loss_scale=wrapper.get('loss_scale', 'dynamic'))
-    if cfg.get('fsdp') and cfg.get('val_cfg') is not None:
-        cfg.val_cfg.fp16 = True  # weights are gathered in bfloat16 there too
-    if torch.cuda.is_available():
-        torch.set_autocast_dtype('cuda', getattr(torch, dtype))
-
-
 def predicting(cfg: Config, device: str) -> AbstractContextManager:
     """Return the context of an inferencer's forward pass: mixed precision with ``test_cfg.fp16``, as in tests."""
     dtype = 'bfloat16' if device == 'cpu' else choose_dtype(cfg.get('optim_wrapper') or {})

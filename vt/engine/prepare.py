@@ -24,7 +24,7 @@ from vt.errors import MissingFileError, UserError
 from .checks.config import accepted_arguments, check_config, find_types
 from .default_hooks import enter_defaults
 from .errors import in_one_line
-from .mixed_precision import enter_amp
+from .mixed_precision import choose_dtype
 
 DISTRIBUTION = 'visual-transformers'  # name for pip; vt on PyPI is another project
 # Folder of configs/, tools/ and model-index.yml. OpenMMLab's libraries look for them in .mim of the package; in the
@@ -339,6 +339,32 @@ def _scaled(value: Any, ratio: float) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(_scaled(each, ratio) for each in value)
     return round(value * ratio) if _is_size(value) else value
+
+
+def enter_amp(cfg: Config, amp: bool) -> None:
+    """Set mixed precision in a config, and the dtype of autocast on a GPU.
+
+    ``optim_wrapper`` gets its type and dtype, and with float16 mmengine's dynamic loss scale; bfloat16 needs none.
+    Validation and tests with ``fp16=True`` use the same dtype.
+
+    Args:
+        cfg: config, changed in place.
+        amp: whether ``--amp`` is set; mmengine's ``AmpOptimWrapper`` in the config means the same.
+    """
+    wrapper = cfg.get('optim_wrapper') or {}
+    name = str(getattr(wrapper.get('type'), '__name__', wrapper.get('type'))).rpartition('.')[2]
+    if not (amp or name in ('AmpOptimWrapper', 'BFloat16AmpOptimWrapper')):  # not a user's own
+        return
+    dtype = choose_dtype(wrapper)
+    if wrapper and dtype == 'bfloat16':
+        wrapper.update(type='vt.BFloat16AmpOptimWrapper', dtype=dtype)
+        wrapper.pop('loss_scale', None)
+    elif wrapper:
+        wrapper.update(type='AmpOptimWrapper', dtype=dtype, loss_scale=wrapper.get('loss_scale', 'dynamic'))
+    if cfg.get('fsdp') and cfg.get('val_cfg') is not None:
+        cfg.val_cfg.fp16 = True  # weights are gathered in bfloat16 there too
+    if torch.cuda.is_available():
+        torch.set_autocast_dtype('cuda', getattr(torch, dtype))
 
 
 def model_of(cfg: Config) -> dict:

@@ -11,6 +11,7 @@ from typing import Any
 
 import joblib
 import torch
+from mmengine.config import Config
 from mmengine.dist import is_main_process, master_only
 from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
@@ -63,7 +64,8 @@ class VTRunner(Runner):
 
     def __init__(self, *args, auto_scale_lr: dict | None = None, optim_wrapper: Any = None, **kwargs) -> None:
         scaling = count_accumulation(auto_scale_lr, optim_wrapper)
-        super().__init__(*args, **dict(kwargs, auto_scale_lr=scaling, optim_wrapper=optim_wrapper))
+        with naming_part('building the run', (kwargs.get('cfg') or Config()).to_dict()):
+            super().__init__(*args, **dict(kwargs, auto_scale_lr=scaling, optim_wrapper=optim_wrapper))
         self._is_built = True
         self.logger.info(f'Environment, config and hooks are in the log: {self.logger.log_file}')
 
