@@ -7,7 +7,7 @@ from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from torch import distributed
 
-from vt.engine.errors import follows_another
+from vt.engine.reporting import follows_another
 from vt.errors import UserError
 
 

@@ -12,7 +12,7 @@ import yaml
 from docs.reports.ablations import draw
 from docs.reports.pages import fill_places
 from vt.analysis.figures import save_figure
-from vt.engine.errors import one_line_errors
+from vt.engine.reporting import one_line_errors
 from vt.files import write_atomically
 
 from . import tables

@@ -13,7 +13,7 @@ from torch import nn
 
 from vt.analysis.speed import time_interleaved
 from vt.analysis.tables import print_table
-from vt.engine.errors import in_one_line
+from vt.engine.reporting import in_one_line
 from vt.errors import UserError
 
 from .settings import Measurement, Setting, describe_size

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from vt.commands.arguments import ToolParser
-from vt.engine.errors import one_line_errors
+from vt.engine.reporting import one_line_errors
 
 from .gpu_process import gpu_report
 

@@ -25,8 +25,8 @@ from vt.apis.exporting import run_onnx
 from vt.apis.predict_exported import predict
 from vt.commands.arguments import ToolParser
 from vt.commands.outputs import check_output, write_measured
-from vt.engine.errors import one_line_errors
 from vt.engine.prepare import ROOT
+from vt.engine.reporting import one_line_errors
 from vt.engine.speed_settings import compile_parts, keep_freed_memory, use_threads
 from vt.files import read_json
 

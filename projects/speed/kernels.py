@@ -19,7 +19,7 @@ from triton.compiler import ASTSource, CompiledKernel
 from vt.analysis.tables import print_table
 from vt.commands.arguments import ToolParser
 from vt.commands.outputs import check_output, write_measured
-from vt.engine.errors import one_line_errors
+from vt.engine.reporting import one_line_errors
 from vt.ops import triton_kernels
 from vt.ops.triton_path import BACKWARD, FORWARD, combine_blocks, sizes
 

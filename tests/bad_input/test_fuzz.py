@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from mmengine.config import Config
 
 from vt.engine.checks.config import check_config
-from vt.engine.errors import describe
+from vt.engine.reporting import describe
 
 MINUTES = float(os.environ.get('VT_FUZZ_MINUTES', 0))
 SETTINGS = dict(deadline=None, database=None, suppress_health_check=list(HealthCheck))

@@ -27,7 +27,7 @@ from mmengine.config import ConfigDict
 from mmengine.logging import HistoryBuffer
 from tool_runner import ROOT
 
-from vt.checkpoints.plain import IGNORED, NAMES, Conversion, Foreign, Ignored, make_plain, restore_histories
+from vt.checkpoints.inert import IGNORED, NAMES, Conversion, Foreign, Ignored, make_plain, restore_histories
 from vt.checkpoints.reading import TEXT, Checkpoint, load_checkpoint
 
 CLASSIFIER = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'

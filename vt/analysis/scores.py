@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student_t
 
-from vt.engine import errors
+from vt.engine import reporting
 from vt.errors import UserError
 from vt.files import interpreting, read_json
 
@@ -121,7 +121,7 @@ def read_each(read: Callable[[Path], Any], paths: Iterable[Path]) -> tuple[list,
         try:
             found.append(read(path))
         except (UserError, OSError) as error:
-            line = errors.describe(error)
+            line = reporting.describe(error)
             if line is None:
                 raise
             unread.append(line)

@@ -21,10 +21,10 @@ from vt.checkpoints.reading import read
 from vt.checkpoints.weights import load_own_parts, load_weights
 from vt.engine.checks.classes import classes_of
 from vt.engine.checks.config import check_part
-from vt.engine.errors import naming_part
 from vt.engine.launch import build_model, draw_weights, require_device
 from vt.engine.mixed_precision import keep_scores_exact
 from vt.engine.prepare import ROOT, apply_options, read_config
+from vt.engine.reporting import naming_part
 from vt.engine.speed_settings import SpeedSettings, to_channels_last
 from vt.errors import UserError
 from vt.inference.test_set import in_scope

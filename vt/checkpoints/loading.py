@@ -17,7 +17,7 @@ from vt.errors import UserError
 from vt.registry import HOOKS
 
 from .grids import Size
-from .reading import FLAG, Checkpoint, is_trusted, load_checkpoint
+from .reading import TRUST, Checkpoint, is_trusted, load_checkpoint
 from .weights import load_init_cfg, load_weights, unwrap
 
 FORCE, FORCE_NOT = 'TORCH_FORCE_WEIGHTS_ONLY_LOAD', 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'
@@ -35,7 +35,7 @@ def weights_only(unless: bool = False) -> Iterator[None]:
         unless: allow code in checkpoints, also in inner blocks, and print a warning on standard error.
     """
     if unless:
-        print(f'warning: {FLAG}: code in checkpoints runs; use it only for files that you trust', file=sys.stderr)
+        print(f'warning: {TRUST}: code in checkpoints runs; use it only for files that you trust', file=sys.stderr)
     token = is_trusted.set(unless or is_trusted.get())
     switches = {name: os.environ.pop(name, None) for name in (FORCE, FORCE_NOT)}  # PyTorch does not accept both
     if not is_trusted.get():

@@ -23,10 +23,10 @@ from vt.files import interpreting
 from vt.untrusted_text import check_dataset_meta, printable
 
 from .grids import Size, read_image_size
-from .plain import PLACEHOLDERS, Conversion, restore_histories
+from .inert import PLACEHOLDERS, Conversion, restore_histories
 from .public import locate, read_timm
 
-FLAG = '--trust-checkpoint'
+TRUST = '--trust-checkpoint'
 ARCHIVE, PICKLE = b'PK\x03\x04', b'\x80'  # first bytes of files of torch.save, now and before PyTorch 1.6
 SUFFIX = '.safetensors'
 NAMED_DIGITS = re.compile(r'-([0-9a-f]{8})\.safetensors$')  # names that tools/publish.py writes
@@ -115,7 +115,7 @@ def load_checkpoint(name: str | Path, map_location: Any = None) -> dict:
     """Read a checkpoint of ``torch.save`` or of safetensors, weights-only unless :data:`is_trusted` is set.
 
     The result contains only tensors, numbers, strings, containers and mmengine's histories, see
-    :func:`vt.checkpoints.plain.make_plain`. Names of files that a run should remove are dropped, and texts of configs,
+    :func:`vt.checkpoints.inert.make_plain`. Names of files that a run should remove are dropped, and texts of configs,
     which mmengine's ``resume`` and inferencers would run as Python; that of ``meta`` is kept as :data:`TEXT`.
 
     Args:
@@ -221,7 +221,7 @@ def _refused(path: Path) -> UserError:
     listed = f'{printable(", ".join(sorted(names)), 300)}, which no weights need and which may run code'
     reason = f'it asks for {listed if names else "more than tensors and plain data"}'
     advice = 'read it within vt.checkpoints.loading.weights_only(unless=True), or to the command of a tool add'
-    return UserError(f'{path} is not loaded: {reason}; if you trust whoever wrote it, {advice} {FLAG}')
+    return UserError(f'{path} is not loaded: {reason}; if you trust whoever wrote it, {advice} {TRUST}')
 
 
 def _keep_data(loaded: dict) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vt._libraries import importing
-from vt.engine.errors import one_line_errors
+from vt.engine.reporting import one_line_errors
 from vt.errors import UserError
 
 CHECKPOINT = 'path of a checkpoint; or timm or torchvision, for their published weights'

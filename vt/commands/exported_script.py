@@ -20,8 +20,8 @@ from PIL import Image
 
 from vt.apis import predict_exported
 from vt.apis.inferencers import inferencer_of
-from vt.engine.errors import describe, in_one_line
 from vt.engine.preparation import preparation_of
+from vt.engine.reporting import describe, in_one_line
 from vt.errors import UserError
 from vt.files import write_atomically
 from vt.image_bounds import EXTENSIONS

@@ -22,8 +22,8 @@ from torch import Tensor
 from vt.analysis.tables import print_table, printable_cells
 from vt.apis.inferencers import inferencer_of
 from vt.apis.model_zoo import resolve_config
-from vt.engine.errors import describe, in_one_line
 from vt.engine.launch import require_device
+from vt.engine.reporting import describe, in_one_line
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
 from vt.files import open_plain, read_json, write_atomically

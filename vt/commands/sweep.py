@@ -26,8 +26,8 @@ import torch
 from rich.console import Console
 
 from vt.apis.published import named_weights
-from vt.engine.errors import in_one_line
 from vt.engine.prepare import ROOT, Request, leaves, prepare
+from vt.engine.reporting import in_one_line
 from vt.engine.run_record import digest_config
 from vt.errors import UserError
 from vt.files import open_plain, read_json, write_atomically

@@ -20,11 +20,11 @@ from vt.apis.published import find_weights, prepare_as_published
 from vt.data_checks.data import check_data
 from vt.engine.checks.classes import has_labels
 from vt.engine.checks.rehearsal import is_number
-from vt.engine.errors import files_of
 from vt.engine.image_hooks import output_paths_of
 from vt.engine.launch import build_prepared
 from vt.engine.prepare import Request, leaves, model_of, prepare, require_file
 from vt.engine.processes.distributed import join_processes
+from vt.engine.reporting import files_of
 from vt.engine.run_record import describe_device
 from vt.errors import UserError
 from vt.files import write_atomically, write_json

@@ -20,9 +20,9 @@ from rich.progress import track
 from vt.datasets.bands import LoadBands
 from vt.datasets.rows import PREFIX
 from vt.engine.checks.config import accepted_arguments
-from vt.engine.errors import naming_part
 from vt.engine.preparation import check_image_channels
 from vt.engine.prepare import leaves, steps_in
+from vt.engine.reporting import naming_part
 from vt.errors import UserError
 from vt.files import files_below
 from vt.untrusted_text import check_class_names

@@ -17,7 +17,7 @@ from PIL import ExifTags, Image, UnidentifiedImageError
 
 from vt.datasets.bands import LoadBands
 from vt.engine.checks.classes import labels_in
-from vt.engine.errors import in_one_line
+from vt.engine.reporting import in_one_line
 from vt.image_bounds import check_image_size
 from vt.video.clips import LoadClips
 from vt.video.decoders import open_video

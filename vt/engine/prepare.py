@@ -23,8 +23,8 @@ from vt.errors import MissingFileError, UserError
 
 from .checks.config import accepted_arguments, check_config, find_types
 from .default_hooks import enter_defaults
-from .errors import in_one_line
 from .mixed_precision import choose_dtype
+from .reporting import in_one_line
 
 DISTRIBUTION = 'visual-transformers'  # name for pip; vt on PyPI is another project
 # Folder of configs/, tools/ and model-index.yml. OpenMMLab's libraries look for them in .mim of the package; in the

@@ -21,8 +21,8 @@ from torch import nn
 from torch.distributed.fsdp import FSDPModule
 from torch.utils.data import DataLoader
 
+from vt.checkpoints.inert import make_plain
 from vt.checkpoints.loading import weights_only
-from vt.checkpoints.plain import make_plain
 from vt.checkpoints.weights import load_own_parts, unwrap
 from vt.engine.interruption.checkpoint_hook import refuse_places
 from vt.engine.interruption.seeds import seeded_loader
@@ -38,9 +38,9 @@ from vt.ops.token_products import choose_token_library
 from vt.registry import HOOKS, RUNNERS
 
 from .cuda_graphs import CudaGraphsHook
-from .errors import naming_part
 from .folding import FoldNormsHook
 from .mixed_precision import keep_scores_exact
+from .reporting import naming_part
 from .schedules import count_accumulation
 from .speed_settings import SpeedSettings, compile_parts, to_channels_last
 

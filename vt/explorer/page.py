@@ -11,7 +11,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from vt.apis import ClassificationInferencer, SegmentationInferencer
-from vt.engine.errors import describe
+from vt.engine.reporting import describe
 from vt.errors import UserError
 from vt.untrusted_text import printable
 

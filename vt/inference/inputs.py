@@ -27,10 +27,10 @@ from torch.nn.functional import pad
 
 from vt.datasets.bands import LoadBands, as_rgb
 from vt.engine.counting import one_input
-from vt.engine.errors import describe, in_one_line
 from vt.engine.image_hooks import visible
 from vt.engine.mixed_precision import predicting
 from vt.engine.preparation import check_image_channels, preparation_of
+from vt.engine.reporting import describe, in_one_line
 from vt.errors import MissingFileError, UserError
 from vt.image_bounds import EXTENSIONS as IMAGES
 from vt.image_bounds import MAX_PIXELS, check_frames

@@ -82,7 +82,7 @@ if os.environ['RANK'] == '0':
 if sys.argv[1] == 'SIGKILL':
     os.kill(os.getpid(), signal.SIGKILL)
 from torch.distributed.elastic.multiprocessing.errors import get_error_handler
-get_error_handler().record_exception(ValueError(sys.argv[1]))  # as vt.engine.errors does
+get_error_handler().record_exception(ValueError(sys.argv[1]))  # as vt.engine.reporting does
 sys.exit(1)
 """
 

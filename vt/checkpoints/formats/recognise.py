@@ -11,14 +11,14 @@ from vt.errors import UserError
 from vt.untrusted_text import printable
 
 from ..grids import FileGrids, Size
-from . import convolutional, multiscale, plain, pyramids, windows
+from . import convolutional, multiscale, pyramids, single_scale, windowed
 from .table import Format, State
 
 Change = tuple[Size, Size]  # size in a file and in the model
 PUBLIC = 3  # input channels of public weights
 OWN = Format("the model's own names", '', ())
 FORMATS = (
-    *(plain.FORMATS + windows.FORMATS + pyramids.FORMATS),
+    *(single_scale.FORMATS + windowed.FORMATS + pyramids.FORMATS),
     *(multiscale.FORMATS + convolutional.FORMATS),
 )
 # Prefixes of wrappers and containers.

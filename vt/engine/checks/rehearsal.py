@@ -27,7 +27,7 @@ from torch.utils.data import DataLoader, Dataset
 from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import unwrap
 from vt.engine.console import quiet
-from vt.engine.errors import files_of, naming_part
+from vt.engine.reporting import files_of, naming_part
 from vt.errors import UserError
 from vt.files import temporary_folder
 from vt.registry import HOOKS

@@ -14,7 +14,7 @@ from vt.engine.schedules import advance, rates_after
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
-FLAG = '--new-schedule'
+NEW = '--new-schedule'
 SEED, PROCESSES = 'randomness.seed', 'number of processes'
 SCHEDULE = re.compile(r'param_scheduler\b|auto_scale_lr\.|optim_wrapper\.(\w+\.)?(optimizer|paramwise_cfg)\.')
 OF_ONE_START = ('work_dir', 'load_from', 'resume', 'launcher', 'new_schedule')
@@ -75,11 +75,11 @@ def settle(runner: Runner, checkpoint: dict, length: int, is_rescaled: bool = Fa
         if scheduled and not is_new:
             raise UserError(
                 f'the epochs of the checkpoint have another number of iterations, which its schedule counts, and '
-                f'{scheduled[0]} differs: add {FLAG}, or resume with the settings of the checkpoint'
+                f'{scheduled[0]} differs: add {NEW}, or resume with the settings of the checkpoint'
             )
         is_new = True
     if not (is_new or _schedulers_fit(runner, checkpoint)):
-        raise UserError(f'the checkpoint has other schedulers than param_scheduler: resume with those, or add {FLAG}')
+        raise UserError(f'the checkpoint has other schedulers than param_scheduler: resume with those, or add {NEW}')
     kept = {key: had.get(key) for key in keys if key == SEED or (key in scheduled and not is_new)}
     table = [(key, had.get(key), asked.get(key), (had if key in kept else asked).get(key)) for key in keys]
     if keys or is_rescaled:
@@ -89,7 +89,7 @@ def settle(runner: Runner, checkpoint: dict, length: int, is_rescaled: bool = Fa
         if is_new and scheduled:
             _take_config(runner, checkpoint, length)
     if table:
-        advice = f'; {FLAG} uses learning rate, decay and schedule of the config' if scheduled and not is_new else ''
+        advice = f'; {NEW} uses learning rate, decay and schedule of the config' if scheduled and not is_new else ''
         shown = PrettyTable(['setting', 'checkpoint', 'config', 'used'], align='l')
         shown.add_rows([[_show(cell) for cell in row] for row in table])
         log = runner.logger.warning if kept or advice else runner.logger.info

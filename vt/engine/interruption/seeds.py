@@ -24,7 +24,7 @@ from mmengine.registry import DATASETS as ALL_DATASETS
 from mmengine.runner import Runner
 from torch.utils.data import Dataset, Sampler
 
-from vt.engine.errors import files_of, naming_sample
+from vt.engine.reporting import files_of, naming_sample
 from vt.image_bounds import check_image_size
 from vt.registry import DATA_SAMPLERS, DATASETS, HOOKS
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch._utils import ExceptionWrapper
 
-from vt.engine.errors import SampleError, describe, naming_sample, one_line_errors
+from vt.engine.reporting import SampleError, describe, naming_sample, one_line_errors
 from vt.errors import MissingFileError, UserError
 
 
