@@ -78,7 +78,7 @@ def test_the_rare_class_of_one_in_fifty_is_found_more_often(config):
     found, lines = {}, {}
     for method in (None, 'weighted', 'balanced', 'focal'):
         cfg = config(method)
-        lines[method] = enter_imbalance(cfg)
+        cfg, lines[method] = enter_imbalance(cfg)
         assert 'imbalance' not in cfg
         found[method] = recall_after_training(cfg)
     assert lines[None] is None
@@ -94,7 +94,7 @@ def test_the_rare_class_of_one_in_fifty_is_found_more_often(config):
 
 def test_balanced_repeats_as_often_as_it_says(config):
     cfg = config('balanced')
-    enter_imbalance(cfg)
+    cfg, _ = enter_imbalance(cfg)
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         dataset = DATASETS.build(cfg.train_dataloader.dataset)
     counts = Counter(dataset.get_data_info(index)['gt_label'] for index in range(len(dataset)))
@@ -103,7 +103,7 @@ def test_balanced_repeats_as_often_as_it_says(config):
 
 def test_labels_of_their_own_sigmoids_are_weighed_by_those_that_lack_them(config):
     cfg = config(head=dict(type='MultiLabelLinearClsHead', topk=None))
-    enter_imbalance(cfg)
+    cfg, _ = enter_imbalance(cfg)
     weights = [round(RARE / COMMON, 4), COMMON / RARE]
     assert cfg.model.head.loss == dict(type='CrossEntropyLoss', use_sigmoid=True, pos_weight=weights)
 
@@ -116,7 +116,7 @@ def test_a_loss_with_weights_is_refused(config):
 def test_a_sigmoid_for_each_class_is_weighed_as_such(config):
     """Weights of classes would multiply its positive and negative terms alike."""
     cfg = config(head=dict(loss=dict(type='CrossEntropyLoss', use_sigmoid=True)))
-    enter_imbalance(cfg)
+    cfg, _ = enter_imbalance(cfg)
     assert cfg.model.head.loss.pos_weight == [round(RARE / COMMON, 4), COMMON / RARE]
     assert 'class_weight' not in cfg.model.head.loss
 

@@ -43,7 +43,7 @@ def train(args: argparse.Namespace) -> None:
         notes += [] if cfg.get('resume') else compare_preparation(cfg)
         if args.skip_data_check:
             cfg.default_hooks.pop('rehearsal', None)
-        line = enter_imbalance(cfg)
+        cfg, line = enter_imbalance(cfg)
         runner = build_prepared(cfg)
         runner.asked = asked
         if line:

@@ -1,5 +1,6 @@
 """Correct for imbalanced classes: the config key ``imbalance`` sets loss weights or repeats images of rare classes."""
 
+import copy
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -16,8 +17,8 @@ METHODS = ('weighted', 'focal', 'balanced')
 WEIGHTS = ('class_weight', 'pos_weight')
 
 
-def enter_imbalance(cfg: Config) -> str | None:
-    """Apply ``imbalance`` of a training's config in place, by the labels of its training data, and remove the key.
+def enter_imbalance(cfg: Config) -> tuple[Config, str | None]:
+    """Apply ``imbalance`` of a training's config, by the labels of its training data, and remove the key.
 
     - ``'weighted'`` sets weights in the loss of the head: :func:`class_weights`, or :func:`positive_weights` if each
       class has its own sigmoid.
@@ -26,14 +27,15 @@ def enter_imbalance(cfg: Config) -> str | None:
       proportional to their square roots (Gupta et al., "LVIS", 2019).
 
     Returns:
-        A line for the log that says what was set; None without ``imbalance``.
+        The changed config, and a line for the log that says what was set, None without ``imbalance``.
 
     Raises:
         UserError: the config corrects imbalance already.
     """
+    cfg = copy.deepcopy(cfg)
     method = cfg.pop('imbalance', None)
     if method is None:
-        return None
+        return cfg, None
     if method not in METHODS:
         raise UserError(f'imbalance={method!r} must be {", ".join(map(repr, METHODS))} or None')
     if 'head' not in cfg.model:
@@ -50,7 +52,7 @@ def enter_imbalance(cfg: Config) -> str | None:
         raise UserError(f'imbalance={method!r} would correct imbalance twice, since {twice}: remove one of the two')
     if method == 'focal':
         head['loss'] = dict(type='FocalLoss', loss_weight=loss.get('loss_weight', 1.0))
-        return f'imbalance: model.head.loss is FocalLoss instead of {loss["type"]}'
+        return cfg, f'imbalance: model.head.loss is FocalLoss instead of {loss["type"]}'
     with DATASETS.switch_scope_and_registry(scope) as registry:
         dataset = registry.build(data)
     counts = Counter(label for index in range(len(dataset)) for label in {*labels_in(dataset.get_data_info(index))})
@@ -67,7 +69,7 @@ def enter_imbalance(cfg: Config) -> str | None:
         name = WEIGHTS[sigmoids]
         values = positive_weights(counts, number, len(dataset)) if sigmoids else class_weights(counts, number)
         head['loss'], what = loss | {name: values}, f'model.head.loss.{name}'
-    return f'imbalance: {what} from {min(values)} to {max(values)}'
+    return cfg, f'imbalance: {what} from {min(values)} to {max(values)}'
 
 
 def class_weights(counts: Counter[int], number: int) -> list[float]:
