@@ -8,7 +8,7 @@ from mmengine.config import Config
 
 from vt.errors import UserError
 
-from .prepare import leaves, model_of, steps_in
+from .prepare import LOADERS, leaves, model_of, steps_in
 
 # Steps that assume values up to 255, without an error for others.
 EIGHT_BIT = (
@@ -79,7 +79,7 @@ def check_image_channels(cfg: Config) -> None:
         UserError: the preprocessor swaps channels, or a step of a pipeline assumes 8-bit values.
     """
     turn = preparation_of(cfg).turn
-    for name in ('train_dataloader', 'val_dataloader', 'test_dataloader'):
+    for name in LOADERS:
         for dataset in leaves((cfg.get(name) or {}).get('dataset')):
             kinds = [str(step.get('type')).split('.')[-1] for step in steps_in(dataset.get('pipeline'))]
             if 'LoadBands' not in kinds:
