@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from vt.apis.model_zoo import find_config
-from vt.engine.checks.config import check_config
+from vt.engine.checks.config import check_config, shortened
 from vt.engine.prepare import Request, complete, read_in_steps
 
 SHOWN = 60  # characters of a value
@@ -41,11 +41,5 @@ def compare(before: Any, after: Any, path: str = '') -> Iterator[str]:
     elif after is ABSENT:
         yield f'{path} is removed'
     elif before is ABSENT or before != after:
-        was = '' if before is ABSENT else f' instead of {shortened(before)}'
-        yield f'{path} = {shortened(after)}{was}'
-
-
-def shortened(value: Any) -> str:
-    """Return the text of a value, or its beginning."""
-    text = repr(value)
-    return text if len(text) <= SHOWN else f'{text[: SHOWN - 2]} …'
+        was = '' if before is ABSENT else f' instead of {shortened(before, SHOWN)}'
+        yield f'{path} = {shortened(after, SHOWN)}{was}'

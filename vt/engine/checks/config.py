@@ -150,7 +150,7 @@ def check_part(part: Any, path: str, scope: str, usual: Any = None) -> None:
     takers = [built for pattern, section in SECTIONS.items() if fnmatch(path, pattern) for built in section]
     if not isinstance(part, dict):
         if part is not None and takers:
-            raise UserError(f'{path}={_shortened(part)} must be a dict of settings, or None')
+            raise UserError(f'{path}={shortened(part)} must be a dict of settings, or None')
         for index, value in enumerate(part if isinstance(part, (list, tuple)) else ()):
             check_part(value, f'{path}.{index}', scope)
         return
@@ -190,7 +190,7 @@ def find_types(name: Any, scope: Any, path: str) -> list[Any]:
         UserError: the registries do not contain the name.
     """
     if not isinstance(name, str) or not name:
-        raise UserError(f'{path}.type={_shortened(name)} must be the name of a type')
+        raise UserError(f'{path}.type={shortened(name)} must be the name of a type')
     prefix, key = Registry.split_scope_key(name)
     found = _look_up(key, prefix or scope)
     if not found and prefix == 'vt':
@@ -202,11 +202,11 @@ def find_types(name: Any, scope: Any, path: str) -> list[Any]:
     if not found:
         parts = registries(scope)
         if not prefix and all(registry.scope != scope for registry in parts):
-            raise UserError(f'{path}: default_scope={_shortened(scope)} has no package with registries; correct it')
+            raise UserError(f'{path}: default_scope={shortened(scope)} has no package with registries; correct it')
         others = [other for registry in parts for other in registry.children.values() if other.scope != scope]
         known = {part for registry in parts for part in registry.module_dict}
         known |= {f'{other.scope}.{part}' for other in others for part in other.module_dict}
-        advice = f'correct it, its prefix or default_scope={_shortened(scope)}, or add its package to custom_imports'
+        advice = f'correct it, its prefix or default_scope={shortened(scope)}, or add its package to custom_imports'
         raise UserError(f"{path}: there is no type '{name}'; {_near(name, known, advice)}")
     return found
 
@@ -239,9 +239,10 @@ def _unknown(built: Any, part: dict, beside: list[str]) -> list[str]:
     return [] if takes_any else [key for key in part if key not in {*names, *beside, 'type', '_scope_'}]
 
 
-def _shortened(value: Any) -> str:
+def shortened(value: Any, most: int = 80) -> str:
+    """Return the text of a value, or its beginning, of at most so many characters."""
     text = repr(value)
-    return text if len(text) <= 80 else f'{text[:78]} …'
+    return text if len(text) <= most else f'{text[: most - 2]} …'
 
 
 def check_values(built: Any, part: dict, path: str) -> None:
@@ -253,12 +254,12 @@ def check_values(built: Any, part: dict, path: str) -> None:
         kinds = typing.get_args(kind) if typing.get_origin(kind) in (typing.Union, types.UnionType) else (kind,)
         value, where = part.get(name), f'{path}.{name}'.strip('.')
         if value is not None and typing.get_origin(kind) is typing.Literal and value not in typing.get_args(kind):
-            raise UserError(f'{where}={_shortened(value)} must be one of {", ".join(typing.get_args(kind))}')
+            raise UserError(f'{where}={shortened(value)} must be one of {", ".join(typing.get_args(kind))}')
         if value is not None and name not in WIDER and {*kinds} <= {*SIMPLE}:
             allowed = (*kinds, int) if float in kinds else kinds
             if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in kinds):
                 words = ' or '.join('None' if kind is type(None) else kind.__name__ for kind in kinds)
-                raise UserError(f'{where}={_shortened(value)} must be of type {words}')
+                raise UserError(f'{where}={shortened(value)} must be of type {words}')
 
 
 def _near(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
