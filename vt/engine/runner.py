@@ -64,7 +64,8 @@ class VTRunner(Runner):
 
     def __init__(self, *args, auto_scale_lr: dict | None = None, optim_wrapper: Any = None, **kwargs) -> None:
         scaling = count_accumulation(auto_scale_lr, optim_wrapper)
-        with naming_part('building the run', (kwargs.get('cfg') or Config()).to_dict()):
+        cfg = kwargs.get('cfg') or {}
+        with naming_part('building the run', cfg.to_dict() if isinstance(cfg, Config) else cfg):
             super().__init__(*args, **dict(kwargs, auto_scale_lr=scaling, optim_wrapper=optim_wrapper))
         self._is_built = True
         self.logger.info(f'Environment, config and hooks are in the log: {self.logger.log_file}')
