@@ -72,7 +72,7 @@ def test_no_file_of_the_package_names_what_is_beside_it_in_the_repository():
         'from vt import errors, models',
         'from ..models.block import Block',
         'from .. import models',
-        'def f():\n    from vt.models.block import Block',
+        'def f():\n    from vt.models.survey.blocks.block import Block',
     ],
 )
 def test_an_import_is_found(code):

@@ -47,7 +47,7 @@ class Registry(root.Registry):
 MODELS = Registry(
     root.MODELS,
     ['vt.models', 'vt.video.views'],
-    segmentation=['vt.models.bands', 'vt.models.necks.vt_fpn', 'vt.models.sliding_windows'],
+    segmentation=['vt.models.bands', 'vt.models.visual_transformers.vt_fpn', 'vt.models.sliding_windows'],
 )
 WEIGHT_INITIALIZERS = Registry(root.WEIGHT_INITIALIZERS, ['vt.models.layer_init'])
 DATASETS = Registry(

@@ -11,8 +11,8 @@ import yaml
 from jinja2 import Environment
 from mmengine.config import Config
 
-from vt.models.backbones.stage import PARTS
-from vt.models.backbones.token_backbone import merge_options
+from vt.models.survey.backbones.stage import PARTS
+from vt.models.survey.backbones.token_backbone import merge_options
 from vt.registry import MODELS
 
 from .markdown import ROOT, Rows

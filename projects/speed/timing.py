@@ -13,7 +13,7 @@ from rich.progress import track
 from torch import nn
 
 from vt.analysis.speed import Step, synchronize
-from vt.models.token_side import token_side
+from vt.models.visual_transformers.token_side import token_side
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # parameters of glibc's mallopt, from malloc.h
 SMALL = 2**16  # bytes
@@ -30,7 +30,7 @@ def median_of_rounds(
 
 
 def time_token_side(module: nn.Module, step: Step, device: torch.device, rounds: int = 20) -> list[float] | None:
-    """Measure the seconds that a step of inference spends in :func:`vt.models.token_side.token_side` of a module.
+    """Measure the seconds that a step of inference spends in the token side of a module.
 
     Only calls of modules are measured, with events on a GPU; the module must not be compiled.
 

@@ -7,11 +7,11 @@ from mmpretrain.structures import DataSample
 from torch import Tensor, cat, nn
 
 from vt.errors import UserError
-from vt.models.block import Block
 from vt.models.grid import Size, to_map, to_tokens
 from vt.models.heads import DistillationTokenHead
-from vt.models.tokenizers.pooling import nearest_square
-from vt.models.tokenizers.token_learner import pixel_maps
+from vt.models.survey.blocks.block import Block
+from vt.models.survey.embeddings.token_learner import pixel_maps
+from vt.models.visual_transformers.pooling_tokenizer import nearest_square
 from vt.ops.maps import in_shape_of, to_pixels
 from vt.registry import MODELS
 

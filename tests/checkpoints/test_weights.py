@@ -12,7 +12,7 @@ from vt.checkpoints.loading import WeightsMatchHook, weights_only
 from vt.checkpoints.reading import Checkpoint
 from vt.checkpoints.weights import load_weights
 from vt.errors import UserError
-from vt.models.positions.absolute import AbsolutePosition, SinusoidalPosition
+from vt.models.survey.positions.absolute import AbsolutePosition, SinusoidalPosition
 
 SGD = dict(type='SGD', lr=0.1)
 

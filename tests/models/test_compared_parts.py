@@ -6,8 +6,8 @@ import torch
 from comparisons import assert_same
 
 from vt.models import ClusteringTokenizer, GraphConvolution, PoolingTokenizer
-from vt.models.tokenizers.clustering import ITERATIONS, cluster_pixels
-from vt.models.tokenizers.pooling import nearest_square
+from vt.models.visual_transformers.clustering_tokenizer import ITERATIONS, cluster_pixels
+from vt.models.visual_transformers.pooling_tokenizer import nearest_square
 
 # N, C, H, W, L, C_T
 SIZES = [(2, 8, 5, 3, 4, 12), (1, 8, 1, 1, 1, 8), (3, 12, 2, 7, 1, 4), (1, 16, 14, 14, 16, 32), (2, 12, 6, 4, 6, 12)]

@@ -10,8 +10,8 @@ from mmseg.models.necks import FPN
 
 from vt.checkpoints.formats.recognise import to_own_names
 from vt.models import MViT, TokenBackbone
-from vt.models.backbones.mvit import multiscale_stages
-from vt.models.necks.vt_fpn import VTFPN
+from vt.models.mvit.mvit import multiscale_stages
+from vt.models.visual_transformers.vt_fpn import VTFPN
 
 SLOW = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from comparisons import assert_same
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from vt.models import AbsolutePosition, DecomposedRelativePosition, MultiscaleBlock, PoolingAttention, SeparatePosition
-from vt.models.token_pooling import kernel_sides
+from vt.models.mvit.token_pooling import kernel_sides
 
 pytestmark = pytest.mark.usefixtures('double_precision')
 

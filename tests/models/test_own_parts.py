@@ -7,7 +7,7 @@ from torch import nn
 import vt
 from vt.errors import UserError
 from vt.models import VTModule
-from vt.models.block import Block
+from vt.models.survey.blocks.block import Block
 from vt.registry import MODELS
 
 WIDTHS = dict(in_channels=8, token_channels=12)

@@ -10,7 +10,7 @@ from mmengine.config import Config
 from tool_runner import ROOT
 
 from vt.models import FilterTokenizer, Projector, RecurrentTokenizer, TokenTransformer, VTModule
-from vt.models.backbones.vt_stage import HasVTStages
+from vt.models.visual_transformers.vt_stage import HasVTStages
 
 
 def matrix(linear):

@@ -25,7 +25,7 @@ from vt.models import (
     VTResNetAnywhere,
     VTResNetCIFAR,
 )
-from vt.models.backbones.vt_stage import HasVTStages
+from vt.models.visual_transformers.vt_stage import HasVTStages
 
 SLOW = pytest.mark.slow
 EARLY = Config.fromfile(ROOT / 'configs/_base_/models/vt-early.py')

@@ -14,9 +14,15 @@ from torch.overrides import TorchFunctionMode
 from torch.profiler import ProfilerActivity, profile
 
 from vt.models import VTFPN, FilterTokenizer, Projector, record_attention
-from vt.models.grouped_linear import GroupedLinear
-from vt.models.necks import vt_fpn
-from vt.models.necks.side_by_side import are_linear, are_published, has_listeners, map_pixels, map_pixels_linearly
+from vt.models.visual_transformers import vt_fpn
+from vt.models.visual_transformers.grouped_linear import GroupedLinear
+from vt.models.visual_transformers.side_by_side import (
+    are_linear,
+    are_published,
+    has_listeners,
+    map_pixels,
+    map_pixels_linearly,
+)
 from vt.ops import use_path
 
 SIZES = [(8, 9, 7), (16, 5, 4), (32, 1, 1)]

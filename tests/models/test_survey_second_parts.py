@@ -21,9 +21,9 @@ from vt.models import (
     SparseAttention,
     record_attention,
 )
-from vt.models.attentions.performer import TokenPerformer, draw_directions, log_features
-from vt.models.embeddings.progressive_sampling import sample
-from vt.models.messengers import shuffle
+from vt.models.survey.attentions.performer import TokenPerformer, draw_directions, log_features
+from vt.models.survey.blocks.messengers import shuffle
+from vt.models.survey.embeddings.progressive_sampling import sample
 from vt.ops.neighbours import sum_at_once, sum_one_by_one
 from vt.registry import MODELS
 

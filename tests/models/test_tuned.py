@@ -12,7 +12,7 @@ from torch.nn.utils.parametrize import register_parametrization
 from vt.engine.launch import build_model
 from vt.engine.prepare import ROOT, read_config
 from vt.models import VTFPN, FilterTokenizer, VTResNet
-from vt.models.grouped_linear import GroupedLinear
+from vt.models.visual_transformers.grouped_linear import GroupedLinear
 
 RECIPES = ROOT / 'configs/_base_/recipes'
 TENTH = {f'neck.{part}': dict(lr_mult=0.1) for part in ('tokenizers', 'relation', 'projectors')}  # of the scenes

@@ -17,8 +17,8 @@ import vt
 from docs.reports.complexity import count_config
 from vt.engine.counting import count_complexity
 from vt.models import VTBackbone, VTModule, VTResNetAnywhere
-from vt.models.backbones.map_scale import predict_rms
-from vt.models.backbones.vt_stage import MAP_RMS, HasVTStages, VTStage
+from vt.models.visual_transformers.map_scale import predict_rms
+from vt.models.visual_transformers.vt_stage import MAP_RMS, HasVTStages, VTStage
 
 PAGE = ROOT / 'docs/how-to/other-backbones.md'
 SMALL = dict(num_tokens=4, token_channels=32)

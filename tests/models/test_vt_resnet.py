@@ -13,8 +13,8 @@ from torch import nn
 import vt
 from vt.engine.counting import count_complexity
 from vt.models import TokenAverage, VTResNet, VTResNetAnywhere, VTResNetCIFAR
-from vt.models.backbones.map_scale import predict_rms, scale_output
-from vt.models.backbones.vt_resnet import MAP_RMS
+from vt.models.visual_transformers.map_scale import predict_rms, scale_output
+from vt.models.visual_transformers.vt_resnet import MAP_RMS
 
 THREE_STAGES = dict(num_stages=3, strides=(1, 2, 2), dilations=(1, 1, 1), out_indices=(0, 1, 2))
 SMALL = dict(num_tokens=4, token_channels=32)

@@ -14,8 +14,8 @@ from projects.speed.settings import Measurement, Setting
 from projects.speed.subject import Subject
 from projects.speed.timing import time_token_side
 from projects.speed.workload import Workload
-from vt.models.grouped_linear import GroupedLinear
-from vt.models.token_side import token_side
+from vt.models.visual_transformers.grouped_linear import GroupedLinear
+from vt.models.visual_transformers.token_side import token_side
 
 CONFIGS = Path(__file__).parents[3] / 'configs'
 FPN, VT_FPN = (str(CONFIGS / f'{name}_r18_digit-scenes.py') for name in ('baselines/fpn', 'vt_fpn/vt-fpn'))

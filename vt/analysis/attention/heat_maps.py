@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from vt.errors import UserError
 from vt.inference.inputs import seen_by
 from vt.models.grid import Size, split_class_tokens, to_map
-from vt.models.tokenizers.base import Tokenizer
+from vt.models.visual_transformers.tokenizer import Tokenizer
 
 CLASSES = ('GradCAM', 'GradCAMPlusPlus', 'HiResCAM', 'LayerCAM', 'XGradCAM', 'EigenCAM', 'EigenGradCAM')
 METHODS = {name.lower(): name for name in (*CLASSES, 'GradCAMElementWise')}  # names in pytorch-grad-cam

@@ -1,1 +1,0 @@
-"""Attention between tokens, including the relations of VT (paper, section 3.2)."""

@@ -1,0 +1,49 @@
+"""Visual Transformers (Wu et al., ICCV 2021), in the order of the paper.
+
+Read ``tokenizer``, ``learned_tokenizers``, ``token_transformer``, ``projector``, ``vt_module``, ``vt_stage``,
+``vt_resnet`` and ``vt_fpn`` for the published model, from equation 1 to VT-FPN. The equations are functions in
+:mod:`vt.ops.plain`.
+"""
+
+# ruff: isort: off
+from typing import TYPE_CHECKING
+
+from vt._libraries import import_on_demand
+
+# 3.1 Tokenizers: equations 1 and 2
+from .tokenizer import AttentionTokenizer, Tokenizer
+from .learned_tokenizers import FilterTokenizer, RecurrentTokenizer
+
+# 3.2 Transformer: equation 3
+from .token_transformer import TokenTransformer
+
+# 3.3 Projector: equation 4; 3, figure 1: the three together
+from .projector import Projector
+from .vt_module import VTModule
+
+# 4.1 Classification: modules in place of the last stage of a ResNet, or after any backbone
+from .vt_resnet import VTResNet, VTResNetAnywhere, VTResNetCIFAR
+from .vt_backbone import VTBackbone
+from .token_necks import TokenAverage, TokenEncoder
+
+# 5.1 Ablations: other tokenizers (table 3), another relation (table 5)
+from .clustering_tokenizer import ClusteringTokenizer
+from .pooling_tokenizer import PoolingTokenizer
+from .graph_convolution import GraphConvolution
+
+# The first version (arXiv 2006.03677v1)
+from .dynamic_tokenizer import DynamicTokenizer
+from .position_encoder import PositionEncoder
+from .value_transformer import ValueTransformer
+
+__all__ = ['AttentionTokenizer', 'FilterTokenizer', 'RecurrentTokenizer', 'Tokenizer']
+__all__ += ['ClusteringTokenizer', 'DynamicTokenizer', 'PoolingTokenizer', 'PositionEncoder']
+__all__ += ['GraphConvolution', 'TokenTransformer', 'ValueTransformer']
+__all__ += ['Projector', 'VTModule']
+__all__ += ['TokenAverage', 'TokenEncoder', 'VTBackbone', 'VTResNet', 'VTResNetAnywhere', 'VTResNetCIFAR']
+
+if TYPE_CHECKING:
+    # 4.2 Semantic segmentation: levels of a pyramid that exchange tokens
+    from .vt_fpn import VTFPN as VTFPN
+else:
+    __getattr__, __dir__ = import_on_demand(__name__, __file__)  # VTFPN needs MMSegmentation

@@ -1,0 +1,47 @@
+"""The tokenizers of the published model: learned filters, and filters computed from the previous tokens.
+
+Letters: N batch, C map channels, L tokens, C_T token channels.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from vt.registry import MODELS
+
+from .grouped_linear import GroupedLinear
+from .tokenizer import AttentionTokenizer
+
+
+@MODELS.register_module()
+class FilterTokenizer(AttentionTokenizer):
+    """Learned filters, the same for every image (paper, equation 1).
+
+    The filters are drawn with standard deviation ``1 / sqrt(C)``, divided by the factor of ``scale_logits``. A map of
+    unit scale then gives logits of unit scale, so tokens differ from the first step and the softmax is not saturated.
+    Args: as in :class:`AttentionTokenizer`.
+    """
+
+    def __init__(self, in_channels: int, token_channels: int, **kwargs) -> None:
+        super().__init__(in_channels, token_channels, **kwargs)
+        gain = in_channels**-0.5 / self.scale
+        self.weight = nn.Parameter(torch.randn(self.num_tokens, in_channels) * gain)
+
+    def filters(self, x: Tensor, tokens: Tensor | None) -> Tensor:
+        return self.weight
+
+
+@MODELS.register_module()
+class RecurrentTokenizer(AttentionTokenizer):
+    """Filters computed from the tokens of the previous module: ``W_R = T_in W_{T->R}`` (paper, equation 2).
+
+    W_{T->R} is ``sqrt(C)`` times smaller than with LeCun initialisation, so that the logits, sums over C channels, have
+    unit scale as in :class:`FilterTokenizer`. Args: as in :class:`AttentionTokenizer`.
+    """
+
+    def __init__(self, in_channels: int, token_channels: int, groups: int = 1, **kwargs) -> None:
+        super().__init__(in_channels, token_channels, groups=groups, **kwargs)
+        gain = in_channels**-0.5 / self.scale
+        self.to_filters = GroupedLinear(token_channels, in_channels, groups, gain)
+
+    def filters(self, x: Tensor, tokens: Tensor | None) -> Tensor:
+        return self.to_filters(self.require_tokens(tokens))

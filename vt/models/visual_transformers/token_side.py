@@ -1,0 +1,40 @@
+"""Memory layout of the token side of a model: the modules that process tokens ``(N, L, C_T)``, not pixels."""
+
+from torch import Tensor, nn
+
+from vt.ops.token_products import multiply
+
+from .grouped_linear import GroupedLinear
+
+
+def token_side(model: nn.Module) -> list[nn.Module]:
+    """Return the outermost modules that process only tokens: relations, and token-side matrices outside of them."""
+    found: dict[str, nn.Module] = {}
+    for name, part in model.named_modules():
+        is_relation = name.split('.')[-1] == 'relation' and any(True for _ in part.parameters())
+        inside = any(name.startswith(f'{outer}.') for outer in found)
+        if (is_relation or isinstance(part, GroupedLinear)) and not inside:
+            found[name] = part
+    return list(found.values())
+
+
+class TokenLinear(nn.Linear):
+    """A linear layer whose product is computed by :func:`vt.ops.token_products.multiply`."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``(..., in_features)`` to ``(..., out_features)``."""
+        return multiply(x, self.weight, self.bias)
+
+
+def prepare_for_onednn(model: nn.Module) -> None:
+    """Let the chosen library of token products compute the linear layers, and lay out token-side matrices for oneDNN.
+
+    Linear layers become :class:`TokenLinear` in place. Token-side matrices are stored with output channels outermost,
+    which oneDNN reads fastest; pixel-side matrices, whose transpose is applied, keep their layout. Names, shapes and
+    values do not change. Call it before wrapping the model in DDP, whose buckets take over the strides of the weights.
+    """
+    for part in model.modules():
+        if type(part) is nn.Linear:
+            part.__class__ = TokenLinear
+        elif isinstance(part, GroupedLinear) and not part.pixel_side:
+            part.weight.data = part.weight.data.mT.contiguous().mT

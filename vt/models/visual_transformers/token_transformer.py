@@ -1,0 +1,86 @@
+"""The transformer on the visual tokens (paper, section 3.2).
+
+Letters: N batch, L tokens, C_T token channels, d channels of queries and keys, h heads.
+"""
+
+from mmcv.cnn import build_norm_layer
+from mmcv.cnn.bricks import DropPath
+from torch import Tensor, nn
+
+from vt.ops.maps import merge_heads, scaled, split_heads
+from vt.registry import MODELS
+
+from .grouped_linear import GroupedLinear
+
+
+@MODELS.register_module()
+class TokenTransformer(nn.Module):
+    """Self-attention and feed-forward on the visual tokens (paper, equation 3).
+
+    ``T' = T + softmax over L of ((T K)(T Q)^T) T`` and ``T_out = T' + ReLU(T' F1) F2``. With the defaults this is the
+    equation as published, without scaling of the logits, normalisation or heads; these are options.
+
+    The paper gives no initialisation. Without normalisation, training is stable only if the scale of the tokens stays
+    constant over depth, since the attention is cubic in it. So the initialisation preserves it:
+
+    - K and Q are ``d^(1/4)`` times smaller than with LeCun initialisation, which gives the logits the scale that a
+      division by ``sqrt(d)`` would.
+    - Tokens are similar at the start, so attention doubles them. F1 is the identity and F2 minus one half of it, which
+      subtracts the added part again where entries are positive.
+
+    Args:
+        token_channels: C_T.
+        qk_channels: d; ``C_T / 2`` by default, as in the paper.
+        num_heads: h; the channels of the tokens are split into h slices.
+        groups: channel groups of the four matrices.
+        scale_logits: divide the logits by ``sqrt(d / num_heads)``.
+        norm_cfg: normalisation before each of the two branches, e.g. ``dict(type='LN')``; none by default.
+        drop_path: probability of dropping a branch for a sample (stochastic depth).
+
+    Raises:
+        UserError: ``groups`` does not divide the channels.
+    """
+
+    def __init__(
+        self,
+        token_channels: int,
+        qk_channels: int | None = None,
+        num_heads: int = 1,
+        groups: int = 1,
+        scale_logits: bool = False,
+        norm_cfg: dict | None = None,
+        drop_path: float = 0.0,
+    ) -> None:
+        super().__init__()
+        d = token_channels // 2 if qk_channels is None else qk_channels
+        self.num_heads = num_heads
+        self.scale = (d / num_heads) ** -0.5 if scale_logits else 1.0
+        self.norm1 = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
+        self.key = GroupedLinear(token_channels, d, groups, d**-0.25)
+        self.query = GroupedLinear(token_channels, d, groups, d**-0.25)
+        self.norm2 = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
+        self.feed_forward1 = GroupedLinear(token_channels, token_channels, groups)
+        self.feed_forward2 = GroupedLinear(token_channels, token_channels, groups)
+        self.feed_forward1.set_identity(1.0)
+        self.feed_forward2.set_identity(-0.5)
+        self.relu = nn.ReLU()
+        self.drop_path = DropPath(drop_path)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """``(N, L, C_T)`` to ``(N, L, C_T)``."""
+        tokens = tokens + self.drop_path(self._relate(self.norm1(tokens)))
+        hidden = self.relu(self.feed_forward1(self.norm2(tokens)))
+        return tokens + self.drop_path(self.feed_forward2(hidden))
+
+    def attention(self, tokens: Tensor) -> Tensor:
+        """Attention weights ``(N, h, L, L)``; the last axis sums to one."""
+        return self._attention(self.norm1(tokens))
+
+    def _attention(self, tokens: Tensor) -> Tensor:
+        keys = split_heads(self.key(tokens), self.num_heads)  # N, h, L, d/h
+        queries = split_heads(scaled(self.query(tokens), self.scale), self.num_heads)  # N, h, L, d/h
+        # dtype avoids two casts under autocast, which computes a softmax in float32.
+        return (keys @ queries.transpose(-2, -1)).softmax(dim=-1, dtype=tokens.dtype)  # N, h, L, L
+
+    def _relate(self, tokens: Tensor) -> Tensor:
+        return merge_heads(self._attention(tokens) @ split_heads(tokens, self.num_heads))  # N, L, C_T

@@ -1,0 +1,152 @@
+"""VT-FPN: a feature pyramid whose levels exchange visual tokens (paper, section 4.2).
+
+Letters: N batch, C output channels, H_i and W_i size of level i, L tokens per level, C_T token channels.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from mmseg.models.necks import FPN
+from torch import Tensor, nn
+from torch.nn.functional import max_pool2d, relu
+from torch.overrides import has_torch_function
+
+from vt.errors import UserError
+from vt.registry import MODELS
+
+from ..checks import require_with
+from ..grid import Unchanged
+from .grouped_linear import GroupedLinear
+from .side_by_side import are_published, has_listeners, relate_levels
+from .vt_module import PROJECTOR, RELATION, TOKENIZER
+
+UPSAMPLE = dict(mode='nearest')  # FPN's default
+VALUE_GAIN = dict(value_gain=0.1)  # of the projectors
+
+
+@MODELS.register_module()
+class VTFPN(FPN):
+    """VT-FPN, a drop-in replacement for FPN with the same arguments, inputs and outputs.
+
+    A 1x1 lateral convolution maps each level to ``out_channels``, a tokenizer per level computes tokens, one relation
+    processes the tokens of all levels, and a projector per level writes its tokens back. FPN passes information between
+    neighbouring levels, from the top down, and applies a 3x3 convolution to each. Here all levels exchange information
+    at once through a few tokens, and the lateral convolutions are the only ones.
+
+    The lateral convolutions, their initialisation and the extra levels are those of FPN. The paper gives no
+    initialisation. W_V of the projectors starts at a tenth of its usual scale: at the start all pixels of a level read
+    nearly the same mixture of tokens, which would hide the differences between pixels. The other VT parts are
+    initialised as their docstrings say.
+
+    Args:
+        in_channels: channels of each input.
+        out_channels: C.
+        num_outs: number of outputs; by default that of the levels. A larger number adds levels on top, as in FPN.
+        num_tokens: L, number of visual tokens per level.
+        token_channels: C_T, channels of a token.
+        groups: channel groups of every token-side matrix; the config of a part overrides it. With 4 the neck has the
+            2.0 GFLOPs of the paper at 473x473; with 1 the token-side matrices dominate the cost.
+        tokenizer: config of the tokenizers; here and in the next two, missing options are those of the default.
+        relation: config of the relation of the tokens of all levels; None for none.
+        projector: config of the projectors; None for none.
+        **fpn: other options of :class:`mmseg.models.FPN`: ``start_level``, ``end_level`` (exclusive; MMDetection's is
+            inclusive), ``add_extra_convs``, ``extra_convs_on_inputs``, ``relu_before_extra_convs``,
+            ``no_norm_on_lateral``, ``conv_cfg``, ``norm_cfg``, ``act_cfg``, ``init_cfg``. ``upsample_cfg`` must be the
+            default, because nothing is upsampled.
+
+    Raises:
+        UserError: levels that do not exist; sizes that are not divisible; another ``upsample_cfg``; options of extra
+            levels without extra levels; in the forward pass, a wrong number of inputs.
+    """
+
+    def __init__(
+        self,
+        in_channels: Sequence[int],
+        out_channels: int = 256,
+        num_outs: int | None = None,
+        num_tokens: int = 8,
+        token_channels: int = 1024,
+        groups: int = 4,
+        tokenizer: dict = TOKENIZER,
+        relation: dict | None = RELATION,
+        projector: dict | None = PROJECTOR,
+        **fpn,
+    ) -> None:
+        end = fpn.get('end_level', -1)
+        num_levels = (len(in_channels) if end == -1 else end) - fpn.get('start_level', 0)
+        if num_outs is None:
+            num_outs = num_levels
+        if fpn.get('upsample_cfg', UPSAMPLE) != UPSAMPLE:
+            raise UserError(f'VTFPN: upsample_cfg={fpn["upsample_cfg"]} has no effect, nothing is upsampled; remove it')
+        require_with('VTFPN', 'add_extra_convs', fpn.get('add_extra_convs'), num_outs=num_outs > num_levels)
+        for name in ('extra_convs_on_inputs', 'relu_before_extra_convs'):
+            require_with('VTFPN', name, fpn.get(name), add_extra_convs=fpn.get('add_extra_convs'))
+        super().__init__(list(in_channels), out_channels, num_outs, **fpn)
+        del self.fpn_convs[:num_levels]  # the 3x3 convolutions of FPN, except those of extra levels
+
+        widths = dict(in_channels=out_channels, token_channels=token_channels, groups=groups)
+        tokenizer = TOKENIZER | dict(num_tokens=num_tokens) | widths | tokenizer
+        relation = relation and RELATION | dict(token_channels=token_channels, groups=groups) | relation
+        self.tokenizers = nn.ModuleList(MODELS.build(tokenizer) for _ in range(num_levels))
+        self.relation = MODELS.build(relation) if relation else nn.Identity()
+        projector = projector and PROJECTOR | VALUE_GAIN | widths | projector
+        self.projectors = nn.ModuleList(
+            MODELS.build(projector) if projector else Unchanged() for _ in range(num_levels)
+        )
+
+    def forward(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """Compute the pyramid.
+
+        Args:
+            inputs: a map per entry of ``in_channels``, ``(N, C_i, H_i, W_i)``, of any sizes.
+
+        Returns:
+            ``num_outs`` maps, ``(N, C, H_i, W_i)``.
+        """
+        if len(inputs) != len(self.in_channels):
+            raise UserError(f'VTFPN: the input has {len(inputs)} maps, but in_channels has {len(self.in_channels)}')
+        maps = inputs[self.start_level : self.start_level + len(self.tokenizers)]
+        if are_published(self.tokenizers, self.projectors) and self._is_alone(inputs):
+            parts = (self.lateral_convs, self.tokenizers, self.relation, self.projectors)
+            laterals, outs = relate_levels(*parts, maps)
+        else:
+            laterals, tokens = zip(*self._tokenize_levels(maps))
+            lengths = [level.shape[1] for level in tokens]
+            tokens = self.relation(torch.cat(tokens, dim=1)).split(lengths, dim=1)
+            outs = [project(x, level) for project, x, level in zip(self.projectors, laterals, tokens)]
+        return (*outs, *self._extra_levels(inputs, laterals, outs))
+
+    def _is_alone(self, inputs: Sequence[Tensor]) -> bool:
+        """Whether the levels can be computed in parallel: no hook, compiler, tracer or tensor subclass is active."""
+        if torch.compiler.is_compiling() or torch.jit.is_tracing() or has_torch_function(inputs):
+            return False
+        layers = [layer for convolve in self.lateral_convs for layer in convolve.modules()]
+        parts = [*self.tokenizers, *self.projectors]
+        matrices = [part for outer in parts for part in outer.children() if isinstance(part, GroupedLinear)]
+        return not has_listeners([*layers, *parts, *matrices])
+
+    def _tokenize_levels(self, inputs: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
+        """Return the lateral map ``(N, C, H_i, W_i)`` and the tokens ``(N, L, C_T)`` of each level.
+
+        The coarsest level is computed first, so the backward pass starts with the finest and frees its large maps
+        before the other levels need memory for gradients.
+        """
+        levels = []
+        for convolve, tokenize, x in reversed(list(zip(self.lateral_convs, self.tokenizers, inputs))):
+            lateral = convolve(x)
+            levels.append((lateral, tokenize(lateral)))
+        return levels[::-1]
+
+    def _extra_levels(self, inputs: Sequence[Tensor], laterals: Sequence[Tensor], outs: list[Tensor]) -> list[Tensor]:
+        """Compute the extra levels of detectors, by subsampling or by a sequence of strided convolutions."""
+        x, extra = outs[-1], []
+        if not self.add_extra_convs:
+            for _ in range(self.num_outs - len(outs)):
+                extra.append(x := max_pool2d(x, 1, stride=2))
+            return extra
+        x = dict(on_input=inputs[self.backbone_end_level - 1], on_lateral=laterals[-1], on_output=x)[
+            self.add_extra_convs
+        ]
+        for convolve in self.fpn_convs:
+            extra.append(x := convolve(relu(x) if extra and self.relu_before_extra_convs else x))
+        return extra
