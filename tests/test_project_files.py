@@ -6,14 +6,15 @@ import pytest
 import yaml
 from tool_runner import ROOT
 
-PAGES = sorted(path for path in (*ROOT.glob('*.md'), *(ROOT / 'docs').rglob('*.md'), *ROOT.glob('projects/*/*.md')))
+PAGES = [page for places in ('*', 'docs/**/*', 'configs/**/*', 'projects/*/*') for page in ROOT.glob(f'{places}.md')]
 
 
-@pytest.mark.parametrize('page', [pytest.param(page, id=str(page.relative_to(ROOT))) for page in PAGES])
-def test_every_link_to_a_file_leads_to_one(page):
-    text = re.sub(r'```.*?```', '', page.read_text(), flags=re.DOTALL)
-    links = re.findall(r'\]\((?!\w+:|#)([^)\s#]+)', text)
-    assert [link for link in links if not (page.parent / link).exists()] == []
+def test_every_link_to_a_file_leads_to_one():
+    assert len(PAGES) > 50
+    for page in PAGES:
+        text = re.sub(r'```.*?```', '', page.read_text(), flags=re.DOTALL)
+        links = re.findall(r'\]\((?!\w+:|#)([^)\s#]+)', text)
+        assert [link for link in links if not (page.parent / link).exists()] == [], page
 
 
 def test_every_promise_names_its_test():
@@ -24,10 +25,7 @@ def test_every_promise_names_its_test():
     assert [row for row in promises if '](../tests/' not in row.rsplit(' | ', 1)[1]] == []
 
 
-@pytest.mark.parametrize('name', ['tests', 'newest'])
-def test_a_workflow_runs_the_suite(name):
-    text = (ROOT / f'.github/workflows/{name}.yml').read_text()
-    job = yaml.safe_load(text)['jobs'][name]
-    commands = [step['run'] for step in job['steps'] if 'run' in step]
-    suite = {'tests': 'bash tests/run.sh', 'newest': 'bash tests/newest.sh'}[name]
-    assert suite in commands[-1]
+@pytest.mark.parametrize(('name', 'suite'), [('tests', 'bash tests/run.sh'), ('newest', 'bash tests/newest.sh')])
+def test_a_workflow_runs_the_suite(name, suite):
+    job = yaml.safe_load((ROOT / f'.github/workflows/{name}.yml').read_text())['jobs'][name]
+    assert suite in [step['run'] for step in job['steps'] if 'run' in step][-1]

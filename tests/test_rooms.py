@@ -8,7 +8,6 @@ from tool_runner import ROOT
 
 from docs.reports.rooms import BASE, arrange, imported_names, imports_of, read_rooms, room_of
 
-PACKAGE = ROOT / 'vt'
 OF_REPOSITORY = re.compile(r'\b(docs|tests)/|README|[\'"](docs|tests)[\'"]')
 
 
@@ -22,6 +21,7 @@ def test_rooms_stand_on_each_other_without_a_circle(rooms):
     row = {room: index for index, row in enumerate(arrange(rooms)) for room in row}
     assert row['ops'] < row['models'] < row['engine'] < row['apis'] < row['commands'] < row['tools/']
     assert {*rooms['commands']} >= {'apis', 'engine'}
+    assert [*rooms[BASE]] == []  # all rooms may stand on the modules beside them
 
 
 def test_modules_import_each_other_without_a_circle():
@@ -39,19 +39,11 @@ def imported_modules(names):
     return {*names} | {name.rpartition('.')[0] for name in names}
 
 
-def test_modules_beside_the_rooms_import_none(rooms):
-    """All rooms may stand on them; the package itself names its rooms, and imports them when they are asked for."""
-    assert [*rooms[BASE]] == []
-
-
-@pytest.mark.parametrize('room', ['apis', 'engine', 'inference'])
-def test_runs_and_predictions_need_no_analysis(room, rooms):
-    found = nx.descendants(rooms, room)
-    assert 'checkpoints' in found
-    assert not found & {'analysis', 'commands', 'explorer'}
-
-
-def test_the_explorer_needs_of_the_analysis_what_draws_attention_and_tables():
+def test_runs_and_predictions_need_no_analysis_and_the_explorer_what_draws(rooms):
+    for room in ('apis', 'engine', 'inference'):
+        found = nx.descendants(rooms, room)
+        assert 'checkpoints' in found
+        assert not found & {'analysis', 'commands', 'explorer'}
     kept = ('vt.analysis.attention.', 'vt.analysis.figures.', 'vt.analysis.tables.')
     names = {name for names in imports_of('vt/explorer').values() for name in names if name.startswith('vt.analysis.')}
     assert names
@@ -59,27 +51,18 @@ def test_the_explorer_needs_of_the_analysis_what_draws_attention_and_tables():
 
 
 def test_no_file_of_the_package_names_what_is_beside_it_in_the_repository():
-    kept = [path for path in PACKAGE.rglob('*') if path.suffix in ('.py', '.json', '.j2', '.css')]
+    kept = [path for path in (ROOT / 'vt').rglob('*') if path.suffix in ('.py', '.json', '.j2', '.css')]
     names = {str(path.relative_to(ROOT)) for path in kept if OF_REPOSITORY.search(path.read_text())}
     assert not names
 
 
-@pytest.mark.parametrize(
-    'code',
-    [
-        'import vt.models',
-        'from vt.models import Block',
-        'from vt import errors, models',
-        'from ..models.block import Block',
-        'from .. import models',
-        'def f():\n    from vt.models.survey.blocks.block import Block',
-    ],
-)
-def test_an_import_is_found(code):
-    assert 'models' in {room_of(name) for name in imported_names(code, ('vt', 'engine')) if name.startswith('vt.')}
-
-
-def test_a_circle_is_found(rooms):
+def test_imports_and_circles_are_found(rooms):
+    for code in (
+        *('import vt.models', 'from vt.models import Block', 'from vt import errors, models', 'from .. import models'),
+        *('from ..models.block import Block', 'def f():\n    from vt.models.survey.blocks.block import Block'),
+    ):
+        names = imported_names(code, ('vt', 'engine'))
+        assert 'models' in {room_of(name) for name in names if name.startswith('vt.')}, code
     circle = nx.compose(rooms, nx.DiGraph([('ops', 'models')]))
     with pytest.raises(nx.NetworkXUnfeasible):
         arrange(circle)

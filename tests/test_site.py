@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from apis.published_files import put_in_hub, put_in_torch_home
-from page_blocks import NOT_RUN, read_blocks
+from page_blocks import NOT_RUN, read_blocks, run_page
 from tool_runner import ROOT
 
 import vt
@@ -59,22 +59,17 @@ def test_nothing_is_fetched_from_elsewhere(site):
         assert not re.findall(r'url\(["\']?(?:https?:)?//', style.read_text()), style
 
 
-@pytest.mark.parametrize('room', [apis, datasets, models, video])
-def test_every_public_name_is_on_its_page(room, site):
-    text = (site / f'api/{room.__name__.split(".")[1]}.html').read_text()
-    missing = [name for name in room.__all__ if f'id="{room.__name__}.{name}"' not in text]
-    assert not missing
+def test_every_public_name_is_on_its_page(site):
+    for room in (apis, datasets, models, video):
+        text = (site / f'api/{room.__name__.split(".")[1]}.html').read_text()
+        assert [name for name in room.__all__ if f'id="{room.__name__}.{name}"' not in text] == []
     assert vt.VTFPN.__doc__.splitlines()[0][:20] in (site / 'api/models.html').read_text()
 
 
 def test_every_tool_is_there_with_its_arguments(site):
     text = (site / 'tools.html').read_text()
-    tools = [
-        str(path.relative_to(ROOT))
-        for folder in ('tools', 'tools/analysis')
-        for path in sorted((ROOT / folder).iterdir())
-        if path.suffix in ('.py', '.sh')
-    ]
+    folders = (sorted((ROOT / folder).iterdir()) for folder in ('tools', 'tools/analysis'))
+    tools = [str(path.relative_to(ROOT)) for paths in folders for path in paths if path.suffix in ('.py', '.sh')]
     assert re.findall(r'<h2 id="[^"]*">(tools/[\w./]+)', text) == tools
     env = dict(os.environ, COLUMNS='88')
     command = [sys.executable, ROOT / 'tools/analysis/report.py', 'scores', '--help']
@@ -99,18 +94,15 @@ def test_every_block_of_a_how_to_page_runs_or_says_why_not():
     assert found == NOT_RUNNING
 
 
-@pytest.mark.parametrize(
-    'wrong', ['```bash\nfalse\ntrue\n```', '```bash\nfalse | cat\n```', '```python\nnames["none"]\n```']
-)
-def test_a_block_that_fails_ends_its_page(wrong, tmp_path):
-    page = tmp_path / 'page.md'
-    page.write_text(
-        f'```python title="a/b.py"\nx = 1\n```\n```python\nnames = {{}}\n```\n{wrong}\n```bash\ntouch c\n```\n'
-    )
-    command = [sys.executable, ROOT / 'tests/page_blocks.py', page]
-    assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode == 1
-    assert (tmp_path / 'a/b.py').read_text() == 'x = 1\n'
-    assert not (tmp_path / 'c').exists()
+@pytest.mark.parametrize('wrong', ['bash\nfalse\ntrue', 'bash\nfalse | cat', 'python\nnames["none"]'])
+def test_a_block_that_fails_ends_its_page(wrong, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = 'python title="a/b.py"\nx = 1', 'python\nnames = {}', wrong, 'bash\ntouch c'
+    Path('page.md').write_text(''.join(f'```{block}\n```\n' for block in blocks))
+    with pytest.raises((KeyError, subprocess.CalledProcessError)):
+        run_page(Path('page.md'))
+    assert Path('a/b.py').read_text() == 'x = 1\n'
+    assert not Path('c').exists()
 
 
 @pytest.mark.slow

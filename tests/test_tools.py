@@ -40,11 +40,8 @@ def test_help_has_a_sentence_and_an_example_that_is_accepted(path, command, monk
     assert all((ROOT / word).is_file() for word in words if re.fullmatch(r'configs/.*', word))
 
 
-def test_no_tool_is_missing():
+def test_help_of_every_tool_needs_no_pytorch():
     assert {*(ROOT / 'tools').rglob('*.py')} == {*TOOLS}
-
-
-def test_help_needs_no_pytorch():
     code = f"""
 import runpy, sys
 for path in {[str(path) for path in TOOLS]}:
