@@ -76,14 +76,6 @@ def transformer(t: Tensor, q: Tensor, k: Tensor, v: Tensor, f: Tensor, heads: in
     return t + t @ f
 
 
-def projector(x: Tensor, t: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, heads: int) -> Tensor:
-    """X ``(P, C)``, T ``(L, C_T)``, W_Q ``(C, C)``, W_K and W_V ``(C_T, C)``."""
-    read = []
-    for xq, tk, tv in zip(split(x @ w_q, heads), split(t @ w_k, heads), split(t @ w_v, heads)):
-        read.append(softmax(xq @ tk.T / xq.shape[1] ** 0.5, dim=1) @ tv)
-    return x + torch.cat(read, dim=-1)
-
-
 def layer_norm(t: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """T ``(L, C_T)``, each token to mean zero and variance one."""
     centred = t - t.mean(dim=1, keepdim=True)

@@ -14,12 +14,16 @@ def random_pixels(n, p, c, order):
     return torch.randn(n, c, p, dtype=torch.float64).transpose(1, 2)
 
 
+def direction_of(value):
+    """A random gradient of a value, the same for all of its shape."""
+    return torch.randn(value.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).to(value)
+
+
 def with_gradients(function, *inputs):
     """Value and gradients of a function of leaves, against a fixed random direction."""
     leaves = [tensor.detach().requires_grad_() for tensor in inputs]
     value = function(*leaves)
-    direction = torch.randn(value.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    return value.detach(), torch.autograd.grad(value, leaves, direction.to(value.dtype))
+    return value.detach(), torch.autograd.grad(value, leaves, direction_of(value))
 
 
 def published_tokenize(heads, scale):

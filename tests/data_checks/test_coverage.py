@@ -1,4 +1,9 @@
-"""Every file of a data folder that could be a sample is one, or named with the reason why it is not."""
+"""Every file of a data folder that could be a sample is one, or named with the reason why it is not.
+
+Images of any kind, and their masks, are found by their names without the suffix.
+"""
+
+import os
 
 import numpy as np
 import pytest
@@ -6,7 +11,9 @@ from mmpretrain.datasets import CustomDataset
 from mmseg.datasets import BaseSegDataset
 from PIL import Image
 
+import vt
 from vt.data_checks.data import find_left_out
+from vt.errors import UserError
 
 
 def write(root, *names):
@@ -27,6 +34,7 @@ def left_out(kind, root, **options):
     return {message.partition(': ')[2]: int(message.split('(')[1].split(')')[0]) for message in messages}
 
 
+FOLDERS = dict(img_path='images', seg_map_path='masks')
 NO_FOLDER = 'not in a class folder: move it into one'
 ALONE = 'a mask without an image'
 WEBP = "the suffix .webp is not in the extensions of the data set: set extensions=['.jpg', '.png', '.webp']"
@@ -55,8 +63,7 @@ def test_class_folders(tmp_path, names, options, expected):
 def test_images_and_masks_by_their_suffixes(tmp_path, suffix, expected):
     write(tmp_path, 'images/0.png', f'images/1{suffix}', 'images/2.jpg', *(f'masks/{index}.png' for index in range(4)))
     write(tmp_path, 'masks/0_7.png')
-    prefix = dict(img_path='images', seg_map_path='masks')
-    options = dict(data_prefix=prefix, img_suffix='.png', metainfo=dict(classes=('a', 'b')))
+    options = dict(data_prefix=FOLDERS, img_suffix='.png', metainfo=dict(classes=('a', 'b')))
     assert left_out(BaseSegDataset, tmp_path, **options) == expected
 
 
@@ -67,3 +74,64 @@ def test_masks_that_are_left_out_on_purpose(tmp_path):
     (tmp_path / 'list').write_text('0\n1\n')
     options = dict(data_prefix=dict(img_path='', seg_map_path=''), ann_file='list', seg_map_suffix='_labels.png')
     assert left_out(BaseSegDataset, tmp_path, metainfo=dict(classes=('a', 'b')), **options) == {ALONE: 2}
+
+
+def load(**options):
+    dataset = vt.ImagesAndMasks(lazy_init=True, serialize_data=False, **options)
+    dataset.full_init()
+    return dataset
+
+
+def test_linked_folders_are_read_once(tmp_path):
+    write(tmp_path, 'images/a.png', 'masks/a.png', 'elsewhere/b.png')
+    for kind in ('images', 'masks'):
+        (tmp_path / kind / 'site').symlink_to('../elsewhere')
+        (tmp_path / kind / 'itself').symlink_to('.')
+    (tmp_path / 'elsewhere/back').symlink_to('../images')
+    options = dict(data_root=str(tmp_path), data_prefix=FOLDERS)
+    infos = [load(**options).get_data_info(index) for index in range(2)]
+    assert [os.path.relpath(info['seg_map_path'], tmp_path) for info in infos] == ['masks/a.png', 'masks/site/b.png']
+    assert [problem.file for problem in find_left_out(load(**options))] == [str(tmp_path / 'masks')]  # back/a.png
+
+
+def test_masks_in_another_unicode_normalisation_than_their_images(tmp_path):
+    write(tmp_path, 'images/caf\u00e9/\u00fc.png', 'masks/cafe\u0301/u\u0308.png')
+    options = dict(data_root=str(tmp_path), data_prefix=FOLDERS)
+    (tmp_path / 'list').write_text('cafe\u0301/\u00fc\n', encoding='utf-8')
+    for dataset in (load(**options), load(ann_file='list', **options)):
+        assert dataset.get_data_info(0)['seg_map_path'] == str(tmp_path / 'masks/cafe\u0301/u\u0308.png')
+        assert not [*find_left_out(dataset)]
+
+
+def test_images_and_masks_of_any_suffix(tmp_path):
+    write(tmp_path, 'images/0.PNG', 'images/below/1.webp', 'images/2.jpg', 'images/.3.png', 'images/notes.txt')
+    write(tmp_path, 'masks/0.png', 'masks/below/1.PNG', 'masks/4.png')
+    options = dict(data_root=str(tmp_path), data_prefix=FOLDERS)
+    dataset = load(metainfo=dict(classes=('a', 'b')), **options)
+    found = [[os.path.relpath(info[key], tmp_path) for key in ('img_path', 'seg_map_path')] for info in dataset]
+    assert found == [
+        ['images/0.PNG', 'masks/0.png'],
+        ['images/2.jpg', 'masks/2.png'],  # not there, which is an error of the check
+        ['images/below/1.webp', 'masks/below/1.PNG'],
+    ]
+    for whole in (dataset, load(indices=[1], **options)):
+        (problem,) = find_left_out(whole)
+        assert problem.message.endswith('masks/4.png: a mask without an image')
+    (tmp_path / 'list').write_text('0\n')
+    assert len(load(ann_file='list', **options)) == 1
+    assert 'seg_map_path' not in load(data_prefix=dict(img_path=str(tmp_path / 'images')))[0]
+
+
+@pytest.mark.parametrize(
+    ('names', 'options', 'words'),
+    [
+        (['0.png', '0.jpg'], {}, 'have the same name: rename one'),
+        (['0.png'], dict(ann_file='list'), "names '1', but"),
+        (['0.png'], dict(img_suffix='.png'), 'remove img_suffix'),
+    ],
+)
+def test_images_and_masks_refuse(tmp_path, names, options, words):
+    write(tmp_path, *names)
+    (tmp_path / 'list').write_text('1\n')
+    with pytest.raises(UserError, match=words):
+        load(data_root=str(tmp_path), data_prefix=dict(img_path=''), **options)

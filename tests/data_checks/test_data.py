@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mmengine.config import Config
+from mmengine.registry import DATASETS
 from PIL import Image
 
 from vt.commands.check_dataset import read_data
@@ -24,6 +25,9 @@ REAL = {
         'gtFine/train/a/b_gtFine_labelTrainIds.png',
     ),
 }
+
+
+LOAD = [dict(type='LoadImageFromFile')]
 
 
 def write(path, array):
@@ -64,33 +68,21 @@ def test_whole_data_pass_and_ignored_pixels_too(data):
     check_data(cfg, ('train', 'val', 'test'))
 
 
-def test_an_image_without_its_mask_and_how_many(data):
+def test_files_that_are_missing_or_damaged(data):
     root, cfg = data
-    (root / 'masks/b.png').unlink()
-    (root / 'masks/c.png').unlink()
-    message = problem(cfg)
-    assert f'{root}/masks/b.png does not exist: it is the mask of {root}/images/b.jpg (and 1 more)' in message
-
-
-def test_backends_that_are_named_read_the_same_files(data):
-    """A local one, and one whose images OpenCV decodes and Pillow does not."""
-    root, cfg = data
-    for step in cfg.train_dataloader.dataset.pipeline[:2]:
-        step.backend_args = dict(backend='local')
-    header, pixels = b'#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 40 +X 50\n', bytes(40 * 50 * 4)
-    (root / 'images/a.jpg').write_bytes(header + pixels)
-    check_data(cfg, ('train',))
+    dataset = cfg.train_dataloader.dataset
+    for step in dataset.pipeline[:2]:
+        step.backend_args = dict(backend='local')  # as the one that is the default
     (root / 'images/a.jpg').write_bytes(b'no image')
     assert 'images/a.jpg cannot be read: AssertionError: failed to load image' in problem(cfg)
+    header = b'#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 40 +X 50\n'  # which OpenCV decodes and Pillow does not
+    (root / 'images/a.jpg').write_bytes(header + bytes(40 * 50 * 4))
+    check_data(cfg, ('train',))
     (root / 'masks/b.png').unlink()
-    (root / 'images/a.jpg').write_bytes(header + pixels)
-    assert 'masks/b.png does not exist: it is the mask of' in problem(cfg)
-
-
-def test_an_empty_split_and_a_missing_folder(data):
-    root, cfg = data
+    (root / 'masks/c.png').unlink()
+    message = f'{root}/masks/b.png does not exist: it is the mask of {root}/images/b.jpg (and 1 more)'
+    assert message in problem(cfg)
     (root / 'empty').mkdir()
-    dataset = cfg.train_dataloader.dataset
     dataset.data_prefix.img_path = 'empty'
     assert problem(cfg) == 'the train split is empty: correct train_dataloader.dataset in the config'
     dataset.data_prefix.img_path = 'nowhere'
@@ -142,8 +134,6 @@ def test_real_data_sets_load_by_their_configs(name, tmp_path):
         write(tmp_path / mask, labels)
         cfg[f'{split}_dataloader'].dataset.data_root = str(tmp_path)
     check_data(cfg, ('train', 'val'))
-    from mmengine.registry import DATASETS
-
     with DATASETS.switch_scope_and_registry('mmseg') as registry:
         train, val = (registry.build(cfg[f'{split}_dataloader'].dataset) for split in ('train', 'val'))
     sample = train[0]
@@ -158,15 +148,10 @@ def test_real_data_sets_load_by_their_configs(name, tmp_path):
 def test_a_folder_of_classes_without_splits(tmp_path):
     for name in ('cat', 'dog'):
         write(tmp_path / name / 'a.png', np.zeros((40, 50), np.uint8))
-    dataset = dict(
-        type='CustomDataset', data_root=str(tmp_path), data_prefix='train', pipeline=[dict(type='LoadImageFromFile')]
-    )
-    loader = dict(batch_size=1, dataset=dataset)
-    message = problem(Config(dict(default_scope='mmpretrain', train_dataloader=loader)))
-    assert (
-        f'there is no {tmp_path}/train, but {tmp_path} has the folders cat, dog: move images of each class to'
-        in message
-    )
+    dataset = dict(type='CustomDataset', data_root=str(tmp_path), data_prefix='train', pipeline=LOAD)
+    message = problem(Config(dict(default_scope='mmpretrain', train_dataloader=dict(dataset=dataset))))
+    words = f'there is no {tmp_path}/train, but {tmp_path} has the folders cat, dog: move images of each class to'
+    assert words in message
 
 
 @pytest.mark.parametrize('dtype', ['uint8', 'uint16', 'int32', 'float32'])
@@ -191,10 +176,12 @@ def folders(tmp_path):
             write(tmp_path / f'{split}/{("cat", "dog")[number % 2]}/{number}.png', image)
 
     def configure(train=(), val=()):
-        common = dict(type='CustomDataset', data_root=str(tmp_path), pipeline=[dict(type='LoadImageFromFile')])
-        train = common | dict(data_prefix='train') | dict(train)
-        val = common | dict(data_prefix='val') | dict(val)
-        loaders = dict(train_dataloader=dict(dataset=train), val_dataloader=dict(dataset=val))
+        common = dict(type='CustomDataset', data_root=str(tmp_path), pipeline=LOAD)
+        parts = dict(train=dict(train), val=dict(val))
+        loaders = {
+            f'{split}_dataloader': dict(dataset=common | dict(data_prefix=split) | part)
+            for split, part in parts.items()
+        }
         return Config(dict(default_scope='mmpretrain', **loaders))
 
     return tmp_path, configure

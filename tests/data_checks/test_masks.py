@@ -1,8 +1,9 @@
 """Masks whose values, colours or settings don't fit the classes are named before a run, with what would fit."""
 
-import cv2
+import datasets
 import numpy as np
 import pytest
+from hugging_face_data import encode
 from mmengine.config import Config
 from PIL import Image
 
@@ -64,11 +65,7 @@ def halves(*values, dtype=np.uint8):
         (halves(0, 128, 255), {}, "contain 0, 128, 255 for 3 classes: replace 128 by 1 ('b'), 255 by 2 ('c')"),
         (halves(0, 100, 200, 255), {}, "replace 100 by 1 ('b'), 200 by 2 ('c')"),
         (halves(1, 2, 3), {}, "contain 1, 2, 3 for 3 classes: if 1 is 'a', set reduce_zero_label=True"),
-        (
-            halves(0, 1, 2, 3),
-            {},
-            'contain 0, 1, 2, 3 for 3 classes: add the class of 0 to classes, or set reduce_zero_label',
-        ),
+        (halves(0, 1, 2, 3), {}, 'for 3 classes: add the class of 0 to classes, or set reduce_zero_label'),
         (halves(0, 7, 9, 11, 13), {}, 'contain 0, 7, 9, 11, 13 for 3 classes: use labels from 0 to 2, or add'),
         (halves(*range(3, 30)), {}, 'contain 3, 4, 5, 6, 7, 8 and 21 more for 3 classes'),
         (halves(0, 1, 700, dtype=np.uint16), {}, 'has mode I;16, but a mask must have one 8-bit label per pixel'),
@@ -85,11 +82,7 @@ def test_values_that_are_no_labels(data, mask, options, words):
         (halves(0, 1), {}, "has no pixel of 'c', in 1 mask: it is not learned"),
         (halves(1, 2), {}, "has no pixel of 'a', in 1 mask: if 1 is 'a', set reduce_zero_label=True"),
         (halves(0, 1, 2), dict(reduce_zero_label=True), "has no pixel of 'c', in 1 mask: reduce_zero_label=True"),
-        (
-            halves(0, 1, 2),
-            dict(exif=3),
-            'images/0.jpg, which is rotated by its EXIF orientation when it is read',
-        ),
+        (halves(0, 1, 2), dict(exif=3), 'images/0.jpg, which is rotated by its EXIF orientation when it is read'),
     ],
 )
 def test_masks_that_may_be_meant_so(data, mask, options, words):
@@ -129,11 +122,6 @@ def test_classes_alone_have_rows(data):
 
 
 def test_masks_in_rows(data, tmp_path):
-    import datasets
-
-    def encode(array):
-        return dict(bytes=cv2.imencode('.png', array)[1].tobytes(), path=None)
-
     columns = dict(image=[encode(np.zeros((8, 6, 3), np.uint8))], mask=[encode(halves(0, 255))])
     features = datasets.Features(dict.fromkeys(columns, datasets.Image()))
     datasets.Dataset.from_dict(columns, features=features).save_to_disk(tmp_path / 'rows')

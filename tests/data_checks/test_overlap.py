@@ -26,10 +26,9 @@ def write_mnist(folder):
 
 def mnist(folder, **test):
     common = dict(type='FashionMNIST', data_root=str(folder), download=False, pipeline=[dict(type='PackInputs')])
-    loaders = dict(train=dict(common, split='train'), val=dict(common, split='test', **test))
-    return Config(
-        dict(default_scope='mmpretrain', **{f'{name}_dataloader': dict(dataset=part) for name, part in loaders.items()})
-    )
+    train, val = dict(common, split='train'), dict(common, split='test', **test)
+    loaders = dict(train_dataloader=dict(dataset=train), val_dataloader=dict(dataset=val))
+    return Config(dict(default_scope='mmpretrain', **loaders))
 
 
 def test_a_test_split_in_memory_that_is_the_training(tmp_path, monkeypatch):
@@ -60,9 +59,7 @@ def test_a_label_outside_the_classes_of_several_labels(tmp_path, label):
     items[5]['gt_label'] = label
     content = dict(metainfo=dict(classes=['a', 'b', 'c']), data_list=items)
     (tmp_path / 'list.json').write_text(json.dumps(content))
-    dataset = dict(
-        type='MultiLabelDataset', data_root=str(tmp_path), ann_file='list.json', pipeline=[dict(type='PackInputs')]
-    )
+    dataset = dict(type='MultiLabelDataset', ann_file=str(tmp_path / 'list.json'), pipeline=[dict(type='PackInputs')])
     cfg = Config(dict(default_scope='mmpretrain', train_dataloader=dict(dataset=dataset)))
     with pytest.raises(UserError, match='has the label 7, outside the 3 classes of MultiLabelDataset'):
         check_data(cfg, ('train',))

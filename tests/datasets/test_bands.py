@@ -26,33 +26,29 @@ def load(path, **options):
     return vt.LoadBands(**options)(dict(img_path=str(path)))
 
 
+@pytest.mark.parametrize('layout', ['contig', 'separate', 'pages', 'array', 'channels first'])
 @pytest.mark.parametrize('dtype', TYPES)
-@pytest.mark.parametrize('channels', [1, 2, 3, 4, 13])
-@pytest.mark.parametrize('planes', ['in each pixel', 'one behind the other', 'on pages'])
-def test_a_tiff_of_any_layout_is_read(channels, dtype, planes, tmp_path):
-    pixels, path = image(channels, dtype), tmp_path / 'a.tif'
-    if planes == 'in each pixel':
-        tifffile.imwrite(path, pixels, photometric='minisblack', planarconfig='contig' if channels > 1 else None)
-    elif planes == 'one behind the other':
-        planarconfig = 'separate' if channels > 1 else None
-        tifffile.imwrite(path, pixels.transpose(2, 0, 1), photometric='minisblack', planarconfig=planarconfig)
-    else:
-        with tifffile.TiffWriter(path) as file:
-            for band in range(channels):
-                file.write(pixels[..., band], contiguous=True, compression='zlib' if channels == 1 else None)
-    results = load(path)
-    assert results['img'].dtype == np.float32
-    assert results['img_shape'] == results['ori_shape'] == (20, 30)
-    np.testing.assert_array_equal(results['img'], pixels.astype('float32'))
-
-
-@pytest.mark.parametrize('dtype', TYPES)
-@pytest.mark.parametrize('channels', [1, 4, 13])
-@pytest.mark.parametrize('first', [False, True])
-def test_an_array_is_read(channels, dtype, first, tmp_path):
-    pixels = image(channels, dtype)
-    np.save(tmp_path / 'a.npy', np.moveaxis(pixels, -1, 0) if first else pixels)
-    np.testing.assert_array_equal(load(tmp_path / 'a.npy', channels_first=first)['img'], pixels.astype('float32'))
+def test_a_file_of_any_layout_is_read(layout, dtype, tmp_path):
+    for channels in (1, 2, 3, 4, 13):
+        pixels = image(channels, dtype)
+        first, path = (
+            np.moveaxis(pixels, -1, 0),
+            tmp_path / ('a.npy' if layout in ('array', 'channels first') else 'a.tif'),
+        )
+        if path.suffix == '.npy':
+            np.save(path, pixels if layout == 'array' else first)
+        elif layout == 'pages':
+            with tifffile.TiffWriter(path) as file:
+                for band in first:
+                    file.write(band, contiguous=True, compression='zlib' if channels == 1 else None)
+        else:
+            planarconfig = layout if channels > 1 else None
+            planes = pixels if layout == 'contig' else first
+            tifffile.imwrite(path, planes, photometric='minisblack', planarconfig=planarconfig)
+        results = load(path, channels_first=layout == 'channels first')
+        assert results['img'].dtype == np.float32
+        assert results['img_shape'] == results['ori_shape'] == (20, 30)
+        np.testing.assert_array_equal(results['img'], pixels.astype('float32'))
 
 
 def test_two_dimensions_are_one_channel_and_bands_are_chosen(tmp_path):

@@ -3,7 +3,6 @@
 import gzip
 import struct
 
-import mmpretrain.datasets
 import numpy as np
 import pytest
 
@@ -11,7 +10,7 @@ from vt.datasets import FashionMNIST
 from vt.datasets import fashion_mnist as module
 from vt.errors import MissingFileError, UserError
 
-NUMBERS = dict(train=60_000, t10k=10_000)
+NUMBERS = dict(train=5_400, t10k=300)
 
 
 @pytest.fixture(scope='module')
@@ -31,7 +30,7 @@ def folder(arrays, tmp_path_factory):
     for name, array in arrays.items():
         content = struct.pack(f'>I{array.ndim}I', 0x0800 + array.ndim, *array.shape) + array.tobytes()
         path = folder / (name if 'train' in name else f'{name}.gz')
-        path.write_bytes(content if 'train' in name else gzip.compress(content, 0))
+        path.write_bytes(content if 'train' in name else gzip.compress(content))
     return folder
 
 
@@ -40,8 +39,8 @@ def folder(arrays, tmp_path_factory):
     [
         ('train', 'train', slice(None)),
         ('test', 't10k', slice(None)),
-        ('fit', 'train', slice(0, 55_000)),
-        ('held-out', 'train', slice(55_000, 60_000)),
+        ('fit', 'train', slice(0, 400)),
+        ('held-out', 'train', slice(400, 5_400)),
     ],
 )
 def test_splits_are_what_the_files_hold(split, name, chosen, arrays, folder):
@@ -51,7 +50,6 @@ def test_splits_are_what_the_files_hold(split, name, chosen, arrays, folder):
     assert np.array_equal(dataset.get_gt_labels(), labels)
     for index in (0, len(images) // 2, len(images) - 1):
         info = dataset.get_data_info(index)
-        assert info['img'].shape == (28, 28, 3)
         assert np.array_equal(info['img'], np.repeat(images[index][..., None], 3, -1))
         assert info['gt_label'] == labels[index]
 
@@ -61,19 +59,6 @@ def test_an_edge_is_black(folder):
     assert wide.shape == (32, 32, 3)
     assert np.array_equal(wide[2:-2, 2:-2], narrow)
     assert wide.sum() == narrow.sum()
-
-
-def test_it_is_mmpretrains_where_that_reads_the_files(folder, arrays, tmp_path):
-    for name, array in arrays.items():
-        content = struct.pack(f'>I{array.ndim}I', 0x0800 + array.ndim, *array.shape) + array.tobytes()
-        (tmp_path / name).write_bytes(content)
-    theirs = mmpretrain.datasets.FashionMNIST(str(tmp_path), 'test', download=False, test_mode=True, indices=50)
-    ours = FashionMNIST(str(folder), 'test', indices=50)
-    assert ours.metainfo['classes'] == tuple(theirs.metainfo['classes'])
-    for index in range(50):
-        a, b = ours.get_data_info(index), theirs.get_data_info(index)
-        assert np.array_equal(a['img'][..., 0], b['img'])
-        assert a['gt_label'] == b['gt_label']
 
 
 def test_the_files_are_found_where_they_usually_are(folder, tmp_path, monkeypatch):

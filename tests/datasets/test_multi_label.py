@@ -87,43 +87,35 @@ def test_columns_may_differ_in_case_alone(root):
     assert load(root, 'file,a,A\na.png,1,0\nb.png,0,1\n').metainfo['classes'] == ('A', 'a')
 
 
-@pytest.mark.parametrize(
-    ('text', 'message'),
-    [
-        ('', 'line 1 must name the columns'),
-        ('a.png,cat\nb.png,dog\n', 'line 1 must name the columns: file,labels'),
-        ('file,labels\n', 'lists no images'),
-        ('file,labels\na.png,cat\nb.png,Cat\n', "line 3 has the label 'Cat', but earlier lines have 'cat'"),
-        ('file,labels\na.png,cat\na.png,dog\n', 'line 3 names a.png again'),
-        ('file,labels\na.png,cat,dog\n', 'line 2 has 3 columns, but the first line has 2'),
-        ('file,cat\na.png,2\n', "line 2 has '2' in the column cat, but must have 0 or 1"),
-        ('file,cat,cat\na.png,1,1\n', 'line 1 must name the columns'),
-    ],
-)
-def test_lines_that_do_not_fit(root, text, message):
-    with pytest.raises(UserError, match=message):
-        load(root, text)
+CAT_AND_DOG = dict(metainfo=dict(classes=['cat', 'dog']))
 
 
 @pytest.mark.parametrize(
-    ('text', 'message'),
+    ('text', 'options', 'message'),
     [
-        ('file,labels\na.png,Cat\n', "line 2 has the label 'Cat', but the classes have 'cat': use"),
-        ('file,cat\na.png,1\n', "line 1: 'dog' is a column or a class alone: use one column for each of the 2"),
-        ('file,cat,dog,cow\na.png,1,0,0\n', "line 1: 'cow' is a column or a class alone"),
+        ('', {}, 'line 1 must name the columns'),
+        ('a.png,cat\nb.png,dog\n', {}, 'line 1 must name the columns: file,labels'),
+        ('file,labels\n', {}, 'lists no images'),
+        ('file,labels\na.png,cat\nb.png,Cat\n', {}, "line 3 has the label 'Cat', but earlier lines have 'cat'"),
+        ('file,labels\na.png,cat\na.png,dog\n', {}, 'line 3 names a.png again'),
+        ('file,labels\na.png,cat,dog\n', {}, 'line 2 has 3 columns, but the first line has 2'),
+        ('file,cat\na.png,2\n', {}, "line 2 has '2' in the column cat, but must have 0 or 1"),
+        ('file,cat,cat\na.png,1,1\n', {}, 'line 1 must name the columns'),
+        ('file,labels\na.png,Cat\n', CAT_AND_DOG, "line 2 has the label 'Cat', but the classes have 'cat': use"),
+        ('file,cat\na.png,1\n', CAT_AND_DOG, "'dog' is a column or a class alone: use one column for each of the 2"),
+        ('file,cat,dog,cow\na.png,1,0,0\n', CAT_AND_DOG, "line 1: 'cow' is a column or a class alone"),
     ],
 )
-def test_classes_of_the_config(root, text, message):
+def test_lines_that_do_not_fit(root, text, options, message):
     with pytest.raises(UserError, match=message):
-        load(root, text, metainfo=dict(classes=['cat', 'dog']))
+        load(root, text, **options)
 
 
 def test_a_table_is_checked_before_a_run(root):
     (root / 'train.csv').write_text('file,labels\na.png,cat\nb,cat\n')
     data = dict(type='vt.MultiLabelImages', data_root=str(root), data_prefix='train', ann_file='train.csv')
     cfg = Config(dict(train_dataloader=dict(dataset=data | dict(pipeline=[dict(type='LoadImageFromFile')]))))
-    message = 'train data: .*train/b does not exist'
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(UserError, match=r'train data: .*train/b does not exist'):
         check_data(cfg, ('train',))
 
 
@@ -135,12 +127,6 @@ def unnamed(tmp_path):
     return MultiLabelDataset(str(tmp_path / 'list.json'), data_prefix=str(tmp_path), serialize_data=False)
 
 
-def with_head(head):
-    model = nn.Module()
-    model.head = head
-    return model
-
-
 def test_images_of_several_labels_are_spread_and_named(unnamed):
     assert spread_over_classes(unnamed, 4) == [1, 0, 3, 2]
     assert name_class(unnamed, torch.tensor([0, 2])) == '0, 2'
@@ -149,9 +135,10 @@ def test_images_of_several_labels_are_spread_and_named(unnamed):
 
 def test_metrics_of_one_label(unnamed):
     for head, several in ((MultiLabelLinearClsHead(3, 8), False), (LinearClsHead(3, 8), True)):
+        model = nn.ModuleDict(dict(head=head))
         with pytest.raises(UserError, match=f'ClassScores has several_labels={several}, .*: set several_labels='):
-            check_classes(with_head(head), unnamed, [ClassScores(several_labels=several)])
-        check_classes(with_head(head), unnamed, [ClassScores(several_labels=not several)])
+            check_classes(model, unnamed, [ClassScores(several_labels=several)])
+        check_classes(model, unnamed, [ClassScores(several_labels=not several)])
 
 
 HEAD = "model['head'] = dict(_delete_=True, type='MultiLabelLinearClsHead', num_classes=10, in_channels=64)"

@@ -2,17 +2,18 @@
 
 import io
 import json
-import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import datasets
 import pyarrow
 import pytest
-from forked_tools import run_forked
 from hugging_face_data import CLASSES, make_rows, make_splits
+from local_server import running
 from tool_runner import ROOT
 
 import vt
+from vt.commands.check_dataset import read_data
+from vt.engine.prepare import Request, prepare
 from vt.errors import UserError
 
 CONFIG = f"""
@@ -21,39 +22,36 @@ model = dict(head=dict(num_classes=3))
 """
 
 
-class Server:
+class Server(ThreadingHTTPServer):
     """A server of a data set that counts what it is asked for; every address leads to a file that is there."""
 
     def __init__(self):
-        self.asked = []
-        content = io.BytesIO()
+        self.asked, content = [], io.BytesIO()
         make_rows(range(4)).to_parquet(content)
-        server = self
+        self.content = content.getvalue()
+        super().__init__(('127.0.0.1', 0), Handler)
+        self.address = f'http://127.0.0.1:{self.server_port}'
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                server.asked.append(f'{self.command} {self.path}')
-                self.send_response(200)
-                self.send_header('Content-Length', str(content.getbuffer().nbytes))
-                self.end_headers()
-                if self.command == 'GET':
-                    self.wfile.write(content.getvalue())
 
-            do_HEAD = do_CONNECT = do_POST = do_GET
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.asked.append(f'{self.command} {self.path}')
+        self.send_response(200)
+        self.send_header('Content-Length', str(len(self.server.content)))
+        self.end_headers()
+        if self.command == 'GET':
+            self.wfile.write(self.server.content)
 
-            def log_message(self, *_):
-                pass
+    do_HEAD = do_CONNECT = do_POST = do_GET
 
-        self.http = ThreadingHTTPServer(('127.0.0.1', 0), Handler)
-        self.address = f'http://127.0.0.1:{self.http.server_port}'
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+    def log_message(self, *_):
+        pass
 
 
 @pytest.fixture(scope='module')
 def server():
-    server = Server()
-    yield server
-    server.http.shutdown()
+    with running(Server()) as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)
@@ -144,10 +142,10 @@ def test_no_folder_has_a_server_asked(place, address, folder, server):
 def test_nor_has_it_the_data_check(place, folder, server, tmp_path):
     PLACES[place](folder, named(ADDRESSES[0], server))
     (tmp_path / 'config.py').write_text(CONFIG)
-    result = run_forked('check_dataset.py', 'config.py', cwd=tmp_path, options=[f'data_root={folder}'])
-    assert result.returncode == 1
-    assert 'Traceback' not in result.stderr
-    assert 'pets' in result.stdout
+    cfg = prepare(str(tmp_path / 'config.py'), Request(dict(data_root=str(folder))))
+    problems = read_data(cfg, ('train', 'val'), 1)[0]['problems']
+    assert problems
+    assert all('pets' in f'{problem["file"]} {problem["message"]}' for problem in problems)
 
 
 @pytest.mark.parametrize('address', [*ADDRESSES, '../secret'])

@@ -1,6 +1,9 @@
-"""Every part against the published equations, in float64, forward and gradients, over random shapes and options."""
+"""Every part, of the paper and of its first version, against the published equations, in float64, with gradients."""
 
-import published_equations as published
+from functools import partial
+from inspect import signature
+
+import part_equations as equations
 import pytest
 import torch
 from comparisons import SHAPES, assert_is_its_equation, random_map_and_tokens, randomize
@@ -9,70 +12,69 @@ from hypothesis import strategies as st
 from mmengine.config import Config
 from tool_runner import ROOT
 
-from vt.models import FilterTokenizer, Projector, RecurrentTokenizer, TokenTransformer, VTModule
+from vt.engine.counting import count_complexity
+from vt.models import (
+    DynamicTokenizer,
+    FilterTokenizer,
+    PositionEncoder,
+    Projector,
+    RecurrentTokenizer,
+    TokenTransformer,
+    ValueTransformer,
+    VTModule,
+)
 from vt.models.visual_transformers.vt_stage import HasVTStages
 
-
-def matrix(linear):
-    """W of a grouped linear map, or None where there is none."""
-    return None if isinstance(linear, torch.nn.Identity) else linear.dense()
-
-
-def published_tokenizer(part, x, tokens=None):
-    scale = (x.shape[1] // part.num_heads) ** -0.5 if part.scale != 1 else 1.0
-    samples = []
-    for index, sample in enumerate(x):
-        pixels, w_v = published.pixels(sample), matrix(part.value)
-        if isinstance(part, FilterTokenizer):
-            samples.append(published.filter_tokenizer(pixels, part.weight.T, w_v, part.num_heads, scale))
-        else:
-            w_tr = part.to_filters.dense()
-            samples.append(published.recurrent_tokenizer(pixels, tokens[index], w_tr, w_v, part.num_heads, scale))
-    return torch.stack(samples)
-
-
-def published_transformer(part, tokens):
-    linears = (part.key, part.query, part.feed_forward1, part.feed_forward2)
-    matrices = [linear.dense() for linear in linears]
-    scale = (matrices[0].shape[1] // part.num_heads) ** -0.5 if part.scale != 1 else 1.0
-    return torch.stack([published.transformer(t, *matrices, part.num_heads, scale) for t in tokens])
-
-
-def published_projector(part, x, tokens):
-    w_q, w_k, w_v = part.query.dense(), part.key.dense(), matrix(part.value)
-    scale = (w_q.shape[1] // part.num_heads) ** -0.5 if part.scale != 1 else 1.0
-    maps = []
-    for sample, t in zip(x, tokens):
-        refined = published.projector(published.pixels(sample), t, w_q, w_k, w_v, part.num_heads, scale)
-        maps.append(refined.T.reshape(sample.shape))
-    return torch.stack(maps)
-
-
-PARTS = {  # of a part its equation, and whether it reads the map, and tokens
-    FilterTokenizer: (published_tokenizer, True, False),
-    RecurrentTokenizer: (published_tokenizer, True, True),
-    Projector: (published_projector, True, True),
-    TokenTransformer: (published_transformer, False, True),
+GRIDS = [None, dict(size=4, downsamples=1), dict(size=8, downsamples=2), dict(size=3, downsamples=0)]
+GRIDS = [grid and dict(type='vt.PositionEncoder', **grid) for grid in GRIDS]
+# Of a part its equation, which takes the map, tokens or both, and the options that are drawn.
+PARTS = {
+    'filter tokenizer': (FilterTokenizer, equations.filter_tokenizer, 'num_tokens num_heads groups scale_logits'),
+    'recurrent tokenizer': (
+        RecurrentTokenizer,
+        equations.recurrent_tokenizer,
+        'num_tokens num_heads groups scale_logits',
+    ),
+    'transformer': (
+        partial(TokenTransformer, qk_channels=8),
+        equations.transformer,
+        'num_heads groups scale_logits',
+    ),
+    'projector': (Projector, equations.projector, 'num_heads groups scale_logits value_matrix query_groups'),
+    'static tokenizer': (
+        partial(FilterTokenizer, scale_logits=True, value_matrix=True),
+        equations.static_tokenizer,
+        'num_tokens groups position_encoder',
+    ),
+    'dynamic tokenizer': (
+        DynamicTokenizer,
+        equations.dynamic_tokenizer,
+        'num_tokens num_heads groups position_encoder',
+    ),
+    'value transformer': (ValueTransformer, equations.value_transformer, 'num_heads groups'),
 }
 
 
-@pytest.mark.parametrize('kind', PARTS)
-@settings(max_examples=25)
-@given(SHAPES, st.booleans())
-def test_a_part_is_its_equation(kind, shape, scale_logits):
-    *size, heads, groups = shape
-    _, c, _, _, num_tokens, c_t = size
-    equation, *reads = PARTS[kind]
-    options = dict(num_heads=heads, groups=groups, scale_logits=scale_logits)
-    if kind is TokenTransformer:
-        part = kind(c_t, qk_channels=8, **options)
-    else:
-        part = kind(c, c_t, **options, **({} if kind is Projector else dict(num_tokens=num_tokens)))
-    inputs = [each for each, is_read in zip(random_map_and_tokens(*size), reads) if is_read]
-    assert_is_its_equation(randomize(part), equation, *inputs)
+@pytest.mark.parametrize('name', PARTS)
+@settings(max_examples=15)
+@given(SHAPES, st.booleans(), st.booleans(), st.sampled_from([1, 2, 4]), st.sampled_from(GRIDS))
+def test_a_part_is_its_equation(name, shape, scale_logits, value_matrix, query_groups, position_encoder):
+    kind, equation, names = PARTS[name]
+    *size, num_heads, groups = shape
+    if name == 'dynamic tokenizer':
+        size[4] += size[4] % 2  # half of the tokens are made anew
+        groups = max(num_heads, groups)
+    drawn = dict(num_tokens=size[4], num_heads=num_heads, groups=groups, scale_logits=scale_logits)
+    drawn |= dict(value_matrix=value_matrix, query_groups=query_groups, position_encoder=position_encoder)
+    options = {key: drawn[key] for key in names.split()}
+    inputs = dict(zip(('x', 'tokens'), random_map_and_tokens(*size)))
+    inputs = {key: each for key, each in inputs.items() if key in signature(equation).parameters}
+    part = kind(size[1], size[5], **options) if 'x' in inputs else kind(size[5], **options)
+    assert_is_its_equation(randomize(part), equation, *inputs.values())
 
 
-VERSIONS = dict(published={}, early=Config.fromfile(ROOT / 'configs/_base_/models/vt-early.py').early_backbone)
+EARLY = Config.fromfile(ROOT / 'configs/_base_/models/vt-early.py')
+VERSIONS = dict(published={}, early=EARLY.early_backbone | dict(projector=EARLY.early_neck.projector))
 
 
 def make_modules(version='published', channels=16, token_channels=32, num_tokens=4):
@@ -80,17 +82,25 @@ def make_modules(version='published', channels=16, token_channels=32, num_tokens
     return HasVTStages(**options).build_stage(channels, [0.0, 0.0], 'featmap')
 
 
-@pytest.mark.parametrize('size', [(2, 8, 5, 3, 4, 12), (1, 8, 1, 1, 1, 8), (2, 12, 3, 4, 5, 12)])
-def test_two_modules_are_the_equations_in_turn(size):
+TWO = dict(
+    published=[equations.filter_tokenizer, equations.recurrent_tokenizer, equations.transformer],
+    early=[equations.static_tokenizer, equations.dynamic_tokenizer, equations.value_transformer],
+)
+
+
+@pytest.mark.parametrize('version', VERSIONS)
+@pytest.mark.parametrize('size', [(2, 16, 5, 3, 4, 32), (1, 32, 1, 1, 2, 64), (2, 16, 3, 4, 5, 32)])
+def test_two_modules_are_the_equations_in_turn(version, size):
     x, _ = random_map_and_tokens(*size)
     ours, tokens = x, None
-    theirs, expected = x, None
-    for module in randomize(make_modules(channels=size[1], token_channels=size[5], num_tokens=size[4])):
+    theirs, expected = x, []
+    *tokenizers, relate = TWO[version]
+    for module, tokenize in zip(randomize(make_modules(version, size[1], size[5], size[4])), tokenizers, strict=True):
         ours, tokens = module(ours, tokens)
-        expected = published_transformer(module.relation, published_tokenizer(module.tokenizer, theirs, expected))
-        theirs = published_projector(module.projector, theirs, expected)
+        expected = [relate(module.relation, tokenize(module.tokenizer, theirs, *expected))]
+        theirs = equations.projector(module.projector, theirs, *expected)
     torch.testing.assert_close(ours, theirs)
-    torch.testing.assert_close(tokens, expected)
+    torch.testing.assert_close(tokens, *expected)
 
 
 @pytest.mark.parametrize('version', VERSIONS)
@@ -127,12 +137,46 @@ def test_normalisation_is_an_option_of_every_part(part):
 
 def test_stochastic_depth_acts_in_training_only():
     torch.manual_seed(0)
-    x, tokens = torch.randn(64, 8, 2, 2), torch.randn(64, 4, 12)
-    projector = Projector(8, 12, drop_path=0.5)
+    x, tokens = torch.randn(64, 8, 2, 2), torch.randn(64, 4, 16)
+    projector = Projector(8, 16, drop_path=0.5)
     kept = projector.train()(x, tokens) != x
     assert set(kept.flatten(1).any(1).tolist()) == {True, False}  # whole samples are dropped
-    plain = Projector(8, 12)
+    plain = Projector(8, 16)
     plain.load_state_dict(projector.state_dict())
     assert torch.equal(projector.eval()(x, tokens), plain(x, tokens))
-    transformer = TokenTransformer(12, drop_path=1 - 1e-6)
-    assert torch.equal(transformer.train()(tokens), tokens)
+    for transformer in (TokenTransformer(16, drop_path=1 - 1e-6), ValueTransformer(16, 2, 2, drop_path=1 - 1e-6)):
+        assert torch.equal(transformer.train()(tokens), tokens)
+        assert not torch.allclose(transformer.eval()(tokens), tokens)
+
+
+def test_heads_cost_the_pixels_no_more_than_one():
+    """Each pixel meets each token twice, whatever the number of heads, where a head reads its own channels."""
+    x, tokens = torch.randn(1, 16, 5, 7), torch.randn(1, 4, 12)
+    on_tokens = 4 * (12 * 16 + 16 * 16 / 4 + 12 * 16)
+    projector = Projector(16, 12, num_heads=4, query_groups=4)
+    assert count_complexity(projector, x, tokens).flops == on_tokens + 2 * 35 * 16 * 4
+
+
+def test_every_token_is_renewed_by_two_dynamic_tokenizers_in_a_row():
+    x, tokens = random_map_and_tokens(2, 8, 5, 3, 4, 12)
+    part = randomize(DynamicTokenizer(8, 12, num_tokens=4, num_heads=4, groups=4))
+    once = part(x, tokens)
+    assert torch.equal(once[:, :2], tokens[:, 2:])
+    assert not torch.isin(part(x, once), tokens).any()
+
+
+def test_an_encoding_keeps_its_scale_when_the_image_grows():
+    torch.manual_seed(0)
+    encoder = PositionEncoder(12, size=14)
+    encodings = [encoder.encode(torch.full((1, 1, 1, side, side), side**-2.0)) for side in (7, 14, 28, 56)]
+    for encoding in encodings:
+        torch.testing.assert_close(encoding, encodings[0])
+    assert 0.03 < encodings[0].square().mean().sqrt() < 0.3
+
+
+def test_static_maps_are_computed_once():
+    static = make_modules('early', 16, 32)[0].tokenizer
+    calls = []
+    static.filters = lambda *inputs: calls.append(1) or FilterTokenizer.filters(static, *inputs)
+    static(torch.randn(2, 16, 5, 3))
+    assert len(calls) == 1

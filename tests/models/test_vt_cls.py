@@ -2,28 +2,20 @@
 
 from pathlib import Path
 
+import part_equations as equations
 import published_early_equations as published
 import pytest
 import torch
-from comparisons import assert_same
+from comparisons import assert_same, randomize
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from mmengine.config import Config
 from mmengine.registry import MODELS
-from published_equations import filter_tokenizer, pixels
 
 from vt.engine.counting import count_complexity
 from vt.models import TokenEncoder
 
 CONFIGS = Path(__file__).parents[2] / 'configs/vt_cls'
-SMALL = dict(in_channels=6, token_channels=16, depth=2, num_heads=4, feedforward_channels=24)
-
-
-def make(num_tokens=3, **options):
-    """Weights of the size at which no softmax is flat."""
-    torch.manual_seed(num_tokens)
-    neck = TokenEncoder(num_tokens=num_tokens, **(SMALL | options))
-    for parameter in neck.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    return neck.double().eval()
 
 
 def build(name='vt-cls_digits'):
@@ -34,20 +26,21 @@ def build(name='vt-cls_digits'):
 
 
 def published_encoder(neck, x):
+    tokens = equations.filter_tokenizer(neck.tokenizer, x)
+    tokens = torch.cat([neck.class_token.expand(len(x), -1, -1), tokens], dim=1) + neck.position_embedding
     vectors = []
-    for sample in x:
-        tokens = filter_tokenizer(pixels(sample), neck.tokenizer.weight.T, neck.tokenizer.value.dense())
-        tokens = torch.cat([neck.class_token[0], tokens]) + neck.position_embedding[0]
+    for sample in tokens:
         for layer in neck.layers:
-            tokens = published.encoder_layer(tokens, dict(layer.named_parameters()), SMALL['num_heads'])
-        vectors.append(published.layer_norm(tokens, neck.norm.weight, neck.norm.bias)[0])
+            sample = published.encoder_layer(sample, dict(layer.named_parameters()), heads=4)
+        vectors.append(published.layer_norm(sample, neck.norm.weight, neck.norm.bias)[0])
     return torch.stack(vectors)
 
 
-@pytest.mark.parametrize('size', [(2, 6, 5, 3), (1, 6, 1, 1), (3, 6, 2, 7)])
-@pytest.mark.parametrize('num_tokens', [1, 5])
+@settings(max_examples=15)
+@given(st.tuples(st.integers(1, 3), st.just(6), st.integers(1, 5), st.integers(1, 7)), st.integers(1, 5))
 def test_it_is_the_equations(size, num_tokens):
-    neck = make(num_tokens)
+    torch.manual_seed(num_tokens)
+    neck = randomize(TokenEncoder(6, 16, num_tokens, depth=2, num_heads=4, feedforward_channels=24)).eval()
     x = torch.randn(size, dtype=torch.float64, requires_grad=True)
     assert_same(neck([x]), [published_encoder(neck, x)], [x, *neck.parameters()])
 

@@ -3,10 +3,12 @@
 import json
 from itertools import accumulate
 
-import published_equations as published
+import part_equations as equations
 import pytest
 import torch
-from comparisons import assert_is_not_saturated, assert_same
+from comparisons import assert_is_not_saturated, assert_same, randomize
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from imagenet_like import resnet_of_scale
 from mmengine.registry import MODELS
 from mmseg.models.necks import FPN
@@ -16,62 +18,49 @@ from torch.profiler import ProfilerActivity, profile
 from vt.models import VTFPN, record_attention
 from vt.ops import use_path
 
-# In channels and map sizes of the levels; N, C, L, C_T.
-SHAPES = [
-    ([(8, 12, 10), (12, 6, 5), (16, 3, 3)], 2, 8, 4, 16),
-    ([(8, 1, 1)], 1, 8, 1, 8),
-    ([(4, 7, 3), (8, 4, 2)], 3, 12, 1, 8),
-    ([(8, 13, 5), (8, 7, 3), (8, 4, 2), (8, 2, 1)], 1, 16, 5, 32),
-]
-OPTIONS = [
-    dict(groups=1),
-    dict(groups=4),
-    dict(groups=2, relation=dict(num_heads=2, scale_logits=True), projector=dict(num_heads=4)),
-]
 MEMORY_FORMATS = [torch.contiguous_format, torch.channels_last]
-
-
-def make(shape, **options):
-    """A neck with weights at which no softmax is flat or saturated, and maps for it."""
-    levels, n, c, num_tokens, token_channels = shape
-    torch.manual_seed(len(levels))
-    options = dict(num_tokens=num_tokens, token_channels=token_channels) | options
-    neck = VTFPN([channels for channels, _, _ in levels], c, **options).double()
-    for parameter in neck.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    return neck, [torch.randn(n, *level, dtype=torch.float64) for level in levels]
+LEVELS = st.lists(st.tuples(st.sampled_from([4, 8, 12]), st.integers(1, 9), st.integers(1, 7)), min_size=1, max_size=4)
+OPTIONS = [
+    dict(),
+    dict(relation=dict(num_heads=2, scale_logits=True), projector=dict(num_heads=4)),
+    dict(tokenizer=dict(num_heads=2, scale_logits=True), projector=dict(scale_logits=True)),
+]
 
 
 def published_neck(neck, maps):
-    """Equations 1, 3 and 4 sample by sample, the relation over the tokens of all levels."""
-    outs = [[] for _ in maps]
-    for sample in zip(*maps):
-        laterals, tokens = [], []
-        for x, lateral, tokenizer in zip(sample, neck.lateral_convs, neck.tokenizers):
-            laterals.append(published.pixels(x) @ lateral.conv.weight[..., 0, 0].T + lateral.conv.bias)
-            w_v = None if isinstance(tokenizer.value, torch.nn.Identity) else tokenizer.value.dense()
-            tokens.append(published.filter_tokenizer(laterals[-1], tokenizer.weight.T, w_v))
-        part = neck.relation
-        matrices = [linear.dense() for linear in (part.key, part.query, part.feed_forward1, part.feed_forward2)]
-        related = published.transformer(torch.cat(tokens), *matrices, part.num_heads, part.scale)
-        for level, (x, t) in enumerate(zip(laterals, related.split(neck.tokenizers[0].num_tokens))):
-            part = neck.projectors[level]
-            w_v = None if isinstance(part.value, torch.nn.Identity) else part.value.dense()
-            refined = published.projector(x, t, part.query.dense(), part.key.dense(), w_v, part.num_heads, part.scale)
-            outs[level].append(refined.T.reshape(-1, *sample[level].shape[1:]))
-    return [torch.stack(level) for level in outs]
+    """Equations 1, 3 and 4, the relation over the tokens of all levels."""
+    laterals, tokens = [], []
+    for x, lateral, tokenizer in zip(maps, neck.lateral_convs, neck.tokenizers):
+        weight, bias = lateral.conv.weight[..., 0, 0], lateral.conv.bias
+        laterals.append(torch.einsum('nchw,dc->ndhw', x, weight) + bias[:, None, None])
+        tokens.append(equations.filter_tokenizer(tokenizer, laterals[-1]))
+    related = equations.transformer(neck.relation, torch.cat(tokens, dim=1)).chunk(len(maps), dim=1)
+    return [equations.projector(part, x, t) for part, x, t in zip(neck.projectors, laterals, related)]
 
 
-@pytest.mark.parametrize('shape', SHAPES)
-@pytest.mark.parametrize('option', OPTIONS)
-@pytest.mark.parametrize('memory_format', MEMORY_FORMATS)
-@pytest.mark.parametrize('path', ['plain', 'fused'])
-def test_equals_the_published_equations_with_gradients(shape, option, memory_format, path):
-    neck, maps = make(shape, **option)
+@settings(max_examples=25)
+@given(
+    LEVELS,
+    st.integers(1, 3),  # N
+    st.integers(1, 5),  # L
+    st.sampled_from([8, 16]),  # C
+    st.sampled_from([8, 16, 32]),  # C_T
+    st.sampled_from([1, 2, 4]),  # groups
+    st.sampled_from(OPTIONS),
+    st.sampled_from(MEMORY_FORMATS),
+)
+def test_equals_the_published_equations_with_gradients(
+    levels, n, num_tokens, c, token_channels, groups, options, memory_format
+):
+    torch.manual_seed(len(levels))
+    sizes = dict(num_tokens=num_tokens, token_channels=token_channels, groups=groups)
+    neck = randomize(VTFPN([channels for channels, _, _ in levels], c, **sizes, **options))
+    maps = [torch.randn(n, *level, dtype=torch.float64) for level in levels]
     maps = [x.contiguous(memory_format=memory_format).requires_grad_() for x in maps]
-    with use_path(path):
-        ours = neck.to(memory_format=memory_format)(maps)
-    assert_same(ours, published_neck(neck, maps), [*maps, *neck.parameters()])
+    for path in ('plain', 'fused'):
+        with use_path(path):
+            ours = neck.to(memory_format=memory_format)(maps)
+        assert_same(ours, published_neck(neck, maps), [*maps, *neck.parameters()])
 
 
 @pytest.mark.parametrize('options', [
@@ -133,19 +122,6 @@ def _peak_of_a_step(neck, maps, folder):
     events = json.loads((folder / 'trace.json').read_text())['traceEvents']
     changes = sorted((event['ts'], event['args']['Bytes']) for event in events if event['name'] == '[memory]')
     return max(accumulate(change for _, change in changes))
-
-
-def test_attention_of_each_level_can_be_read():
-    neck, maps = make(SHAPES[0])
-    with record_attention(neck) as records:
-        outs = neck(maps)
-    for level, (_, height, width) in enumerate(SHAPES[0][0]):
-        tokenizer, projector = records[f'tokenizers.{level}'], records[f'projectors.{level}']
-        assert tokenizer.attention.shape == (2, 1, 4, height, width)
-        torch.testing.assert_close(tokenizer.attention.sum((-2, -1)), torch.ones(2, 1, 4, dtype=torch.float64))
-        torch.testing.assert_close(projector.attention.sum(2), torch.ones(2, 1, height, width, dtype=torch.float64))
-        assert torch.equal(projector.output, outs[level])
-    assert records['relation'].attention.shape == (2, 1, 12, 12)
 
 
 def test_tokens_speak_softly_at_first():

@@ -62,6 +62,7 @@ def test_for_small_images_it_is_resnet_cifar_up_to_stage_4(size):
 def test_a_stage_that_is_not_asked_for_is_not_returned_and_modules_not_built_in_vain():
     images = torch.randn(1, 3, 32, 32)
     assert [x.shape[1] for x in VTResNet(18, **SMALL, out_type='featmap', out_indices=(0, 3))(images)] == [64, 256]
+    assert VTResNet(18, **SMALL, strides=(1, 1, 1))(images[..., :8, :8])[0].shape == (1, 4, 32)  # the smallest input
     truncated = VTResNet(18, **SMALL, out_type='featmap', out_indices=(1,))
     assert [x.shape[1] for x in truncated(images)] == [128]
     assert len(truncated.layer4) == 0
@@ -73,21 +74,12 @@ def test_the_last_module_has_a_projector_only_where_its_map_is_read():
 
 
 def test_parts_are_chosen_by_config():
-    model = VTResNet(
-        18,
-        **SMALL,
-        groups=2,
-        tokenizer=dict(type='vt.FilterTokenizer', num_heads=2),
-        later_tokenizer=dict(type='vt.FilterTokenizer', groups=4),
-        relation=None,
-        projector=None,
-    )
-    assert model.layer4[0].tokenizer.num_heads == 2
-    assert model.layer4[0].tokenizer.value.groups == 2
-    assert model.layer4[1].tokenizer.value.groups == 4
+    tokenizers = dict(tokenizer=dict(num_heads=2), later_tokenizer=dict(type='vt.FilterTokenizer', groups=4))
+    model = VTResNet(18, **SMALL, groups=2, **tokenizers, relation=None, projector=None)
+    first, later = (module.tokenizer for module in model.layer4)
+    assert (first.num_heads, first.value.groups, later.value.groups) == (2, 2, 4)
     assert isinstance(model.layer4[0].relation, nn.Identity)
-    images = torch.randn(1, 3, 32, 32)
-    assert model(images)[0].shape == (1, 4, 32)
+    assert model(torch.randn(1, 3, 32, 32))[0].shape == (1, 4, 32)
 
 
 @pytest.mark.parametrize(
@@ -114,34 +106,30 @@ def test_stochastic_depth_grows_over_blocks_and_modules():
     rates += [module.relation.drop_path.drop_prob for module in model.layer4]
     assert rates == pytest.approx([0.1, 0.3, 0.5, 0.6, 0.7])
     assert model.layer4[0].projector.drop_path.drop_prob == pytest.approx(0.6)
-    model = VTResNet(18, **SMALL, drop_path_rate=0.6, num_modules=1)
-    assert model.layer3[1].drop_path.drop_prob == pytest.approx(0.5)
     model = VTResNetAnywhere(18, **SMALL, drop_path_rate=0.7, positions=('layer2',), out_type='featmap')
     rates = [model.layer1[1].drop_path.drop_prob, model.layer2[-1][1].projector.drop_path.drop_prob]
     rates += [model.layer3[0].drop_path.drop_prob, model.layer4[1].drop_path.drop_prob]
     assert rates == pytest.approx([0.1, 0.3, 0.4, 0.7])
 
 
-@pytest.mark.parametrize('kind', ['torchvision', 'mmpretrain', 'prefix', 'vt'])
+SOURCES = {  # a network, and the prefix of its weights
+    'torchvision': (torchvision.models.resnet18, ''),
+    'mmpretrain': (lambda: ResNet(18), 'backbone.'),
+    'prefix': (lambda: ResNet(18), 'encoder.'),
+    'vt': (lambda: VTResNet(18, **SMALL), 'backbone.'),
+}
+
+
+@pytest.mark.parametrize('kind', SOURCES)
 def test_pretrained_weights_fill_the_convolutional_stages(tmp_path, kind):
-    path = str(tmp_path / 'weights.pth')
     torch.manual_seed(1)
-    init_cfg = dict(type='Pretrained', checkpoint=path)
-    if kind == 'torchvision':
-        source = torchvision.models.resnet18()
-        torch.save(source.state_dict(), path)
-    elif kind == 'vt':
-        source = VTResNet(18, **SMALL)
-        torch.save(dict(state_dict={f'backbone.{k}': v for k, v in source.state_dict().items()}), path)
-    else:
-        source = ResNet(18)
-        prefix = 'backbone.' if kind == 'mmpretrain' else 'encoder.'
-        torch.save(dict(state_dict={f'{prefix}{k}': v for k, v in source.state_dict().items()}), path)
-        if kind == 'prefix':
-            init_cfg['prefix'] = 'encoder.'
-    model = VTResNet(18, **SMALL, init_cfg=init_cfg)
+    build, prefix = SOURCES[kind]
+    theirs = build().state_dict()
+    state = {f'{prefix}{name}': tensor for name, tensor in theirs.items()}
+    torch.save(dict(state_dict=state) if prefix else state, tmp_path / 'weights.pth')
+    init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'weights.pth'))
+    model = VTResNet(18, **SMALL, init_cfg=init_cfg | (dict(prefix=prefix) if kind == 'prefix' else {}))
     model.init_weights()
-    theirs = source.state_dict()
     if kind == 'vt':  # as it is
         assert all(torch.equal(tensor, theirs[name]) for name, tensor in model.state_dict().items())
         return
@@ -157,12 +145,7 @@ def test_pretrained_weights_fill_the_convolutional_stages(tmp_path, kind):
     torch.testing.assert_close(ours.layer3(x), factor * maps[2], rtol=1e-3, atol=1e-5)
 
 
-def test_the_smallest_input_where_only_the_stem_shrinks():
-    assert VTResNet(18, **SMALL, strides=(1, 1, 1))(torch.randn(2, 3, 8, 8))[0].shape == (2, 4, 32)
-
-
-@pytest.mark.parametrize('map_scale', [0.1, 1, 10])
-@pytest.mark.parametrize('depth', [18, 34, 50, 101])
+@pytest.mark.parametrize(('depth', 'map_scale'), [(18, 0.1), (18, 10), (34, 1), (50, 0.1), (50, 10), (101, 1)])
 def test_the_maps_size_is_told_from_weights_and_set_without_a_trace(depth, map_scale):
     torch.manual_seed(0)
     source, images = resnet_of_scale(depth, map_scale, **THREE_STAGES)
@@ -176,8 +159,11 @@ def test_the_maps_size_is_told_from_weights_and_set_without_a_trace(depth, map_s
         torch.testing.assert_close(source(images)[-1], x * (0.2 / predicted), rtol=0.05, atol=0.01)  # but for epsilon
 
 
-@pytest.mark.parametrize('start', ['built', 'scratch', 'small', 'as ImageNet', 'large'])
-@pytest.mark.parametrize('depth', [18, 34, 50, 101])
+STARTS = ('built', 'scratch', 'small', 'as ImageNet', 'large')
+OF_DEPTHS = [(34, 'scratch'), (50, 'built'), (50, 'as ImageNet'), (101, 'scratch')]
+
+
+@pytest.mark.parametrize(('depth', 'start'), [*((18, start) for start in STARTS), *OF_DEPTHS])
 def test_every_depth_starts_with_calm_tokens(depth, start, tmp_path):
     """As built, too: a loop of one's own may not call ``init_weights``."""
     torch.manual_seed(0)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from published_operations import ORDERS, published_project, published_tokenize, random_pixels
-from torch.autograd import grad, gradcheck, gradgradcheck
+from torch.autograd import grad
 from torch.nn.functional import relu
 
 from vt.ops import project, project_onto, tokenize, use_path
@@ -46,16 +46,6 @@ def test_gradients_of_gradients_equal_the_equations(path, order, shape):
         penalty_gradients(published_project(0.7, residual=True), pixels, keys, values),
     ]
     torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-10)
-
-
-@pytest.mark.parametrize('path', PATHS)
-def test_gradients_and_theirs_are_the_slopes(path):
-    pixels, queries, keys, values = operands(SHAPES[0])
-    with use_path(path):
-        for check in (gradcheck, gradgradcheck):
-            assert check(tokenize, (pixels, queries))
-            assert check(project, (pixels, keys, values))
-            assert check(project_onto, (pixels, keys, values))
 
 
 @pytest.mark.parametrize('path', PATHS)

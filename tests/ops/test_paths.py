@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from published_operations import ORDERS, published_project, published_tokenize, random_pixels, with_gradients
 from torch.nn.functional import conv2d
 from torch.profiler import ProfilerActivity, profile
@@ -9,8 +11,6 @@ from torch.profiler import ProfilerActivity, profile
 from vt.ops import current_path, fused, project, project_onto, tokenize, use_path
 
 PATHS = ['plain', 'fused']
-# N, P, C, L, heads
-SHAPES = [(2, 35, 12, 5, 1), (1, 1, 8, 1, 1), (3, 7, 8, 1, 2), (1, 64, 6, 16, 3), (2, 9, 32, 4, 4)]
 
 
 def assert_same(ours, theirs, **tolerance):
@@ -19,35 +19,31 @@ def assert_same(ours, theirs, **tolerance):
         torch.testing.assert_close(own, other, **tolerance)
 
 
-@pytest.mark.parametrize('path', PATHS)
-@pytest.mark.parametrize('order', ORDERS)
-@pytest.mark.parametrize('shape', SHAPES)
-@pytest.mark.parametrize('shared', [True, False])
-@pytest.mark.parametrize('sharpness', [1.0, 50.0])
-def test_tokenize_equals_the_equation(path, order, shape, shared, sharpness):
-    n, p, c, num_tokens, heads = shape
-    pixels = random_pixels(n, p, c, order)
-    queries = sharpness * torch.randn(*(() if shared else (n,)), num_tokens, c, dtype=torch.float64)
-    with use_path(path):
-        ours = with_gradients(lambda x, q: tokenize(x, q, heads, 0.7), pixels, queries)
-    assert_same(ours, with_gradients(published_tokenize(heads, 0.7), pixels, queries), rtol=1e-9, atol=1e-10)
-
-
-@pytest.mark.parametrize('path', PATHS)
-@pytest.mark.parametrize('order', ORDERS)
-@pytest.mark.parametrize('shape', SHAPES)
-@pytest.mark.parametrize('sharpness', [1.0, 50.0])
-@pytest.mark.parametrize('residual', [False, True])
-def test_project_equals_the_equation(path, order, shape, sharpness, residual):
-    n, p, c, num_tokens, heads = shape
-    pixels = random_pixels(n, p, c, order)
-    keys = sharpness * torch.randn(n, heads, num_tokens, c, dtype=torch.float64)
-    values = torch.randn(n, heads, num_tokens, c // heads, dtype=torch.float64)
-    function = project_onto if residual else project
-    with use_path(path):
-        ours = with_gradients(lambda x, k, v: function(x, k, v, 0.7), pixels, keys, values)
-    theirs = with_gradients(published_project(0.7, residual), pixels, keys, values)
-    assert_same(ours, theirs, rtol=1e-9, atol=1e-10)
+@settings(max_examples=60)
+@given(
+    st.integers(1, 3),  # N
+    st.integers(1, 70),  # P
+    st.integers(1, 8),  # C of a head
+    st.integers(1, 16),  # L
+    st.integers(1, 4),  # heads
+    st.sampled_from(ORDERS),
+    st.sampled_from([1.0, 50.0]),  # how sharp the attention is
+    st.booleans(),  # queries of all samples, and a projection alone
+)
+def test_both_operations_are_the_equations_with_gradients(n, p, c, num_tokens, heads, order, sharpness, option):
+    pixels = random_pixels(n, p, c * heads, order)
+    queries = sharpness * torch.randn(*(() if option else (n,)), num_tokens, c * heads, dtype=torch.float64)
+    keys = sharpness * torch.randn(n, heads, num_tokens, c * heads, dtype=torch.float64)
+    values = torch.randn(n, heads, num_tokens, c, dtype=torch.float64)
+    function = project if option else project_onto
+    tokens = with_gradients(published_tokenize(heads, 0.7), pixels, queries)
+    read = with_gradients(published_project(0.7, residual=not option), pixels, keys, values)
+    for path in PATHS:
+        with use_path(path):
+            ours = with_gradients(lambda x, q: tokenize(x, q, heads, 0.7), pixels, queries)
+            assert_same(ours, tokens, rtol=1e-9, atol=1e-10)
+            ours = with_gradients(lambda x, k, v: function(x, k, v, 0.7), pixels, keys, values)
+            assert_same(ours, read, rtol=1e-9, atol=1e-10)
 
 
 LAYOUTS = [
@@ -64,28 +60,26 @@ LAYOUTS = [
 
 @pytest.mark.parametrize('path', PATHS)
 @pytest.mark.parametrize('layout', LAYOUTS)
-@pytest.mark.parametrize('residual', [False, True])
-def test_a_map_of_any_layout_is_its_pixels(path, layout, residual):
+@pytest.mark.parametrize('function', [project, project_onto])
+def test_a_map_of_any_layout_is_its_pixels(path, layout, function):
     torch.manual_seed(0)
     base = torch.randn(1, 6, 6, 6, dtype=torch.float64)
     n, c, height, width = layout(base).shape
     heads = 3 if c % 3 == 0 else 1
     queries = torch.randn(4, c, dtype=torch.float64)
     keys, values = (torch.randn(n, heads, 4, channels, dtype=torch.float64) for channels in (c, c // heads))
-    function = project_onto if residual else project
 
     def run(x, q, k, v):
         return function(layout(x), k, v, 0.7) + tokenize(layout(x), q, heads, 0.7).sum()
 
     def dense(x, q, k, v):
         pixels = layout(x).contiguous().flatten(2).mT.contiguous()
-        read = published_project(0.7, residual)(pixels, k, v).mT.reshape(n, c, height, width)
+        read = published_project(0.7, function is project_onto)(pixels, k, v).mT.reshape(n, c, height, width)
         return read + published_tokenize(heads, 0.7)(pixels, q).sum()
 
+    operands = base, queries, keys, values
     with use_path(path):
-        assert_same(
-            with_gradients(run, base, queries, keys, values), with_gradients(dense, base, queries, keys, values)
-        )
+        assert_same(with_gradients(run, *operands), with_gradients(dense, *operands))
 
 
 @pytest.mark.parametrize('memory_format', [torch.contiguous_format, torch.channels_last])
@@ -117,15 +111,17 @@ def test_the_fast_path_adds_up_the_gradients_of_a_map_in_place(memory_format):
 def test_low_precision_stays_near_float64(path, dtype):
     torch.manual_seed(0)
     pixels, queries = torch.randn(2, 77, 32).to(dtype), torch.randn(5, 32).to(dtype)
-    exact = published_tokenize(1, 1.0)(pixels.double(), queries.double())
     keys, values = queries.expand(2, 1, 5, 32), torch.randn(2, 1, 5, 32).to(dtype)
-    exact_read = published_project(1.0)(pixels.double(), keys.double(), values.double())
-    with use_path(path):
-        tokens, read = tokenize(pixels, queries), project(pixels, keys, values)
-    assert tokens.dtype == read.dtype == dtype
     tolerance = 32 * torch.finfo(dtype).eps
-    torch.testing.assert_close(tokens.double(), exact, rtol=tolerance, atol=tolerance)
-    torch.testing.assert_close(read.double(), exact_read, rtol=tolerance, atol=tolerance)
+    for function, exact, operands in (
+        (tokenize, published_tokenize(1, 1.0), (pixels, queries)),
+        (project, published_project(1.0), (pixels, keys, values)),
+    ):
+        with use_path(path):
+            result = function(*operands)
+        assert result.dtype == dtype
+        expected = exact(*(tensor.double() for tensor in operands))
+        torch.testing.assert_close(result.double(), expected, rtol=tolerance, atol=tolerance)
 
 
 def whole_numbers(*shape, largest):

@@ -49,9 +49,6 @@ def test_a_short_video_repeats_its_last_frame(tmp_path):
     info = dict(img_path=str(write(tmp_path / 'a.avi', frames, 'FFV1')))
     loaded = LoadClips(4, 3, num_clips=1).transform(info)['frames']
     assert [next(i for i in range(6) if np.array_equal(frame, frames[i])) for frame in loaded] == [0, 3, 5, 5]
-    for sizes, words in (((8.0, 3), 'clip_length=8.0'), (('8', 3), "clip_length='8'"), ((4, 0), 'frame_stride=0')):
-        with pytest.raises(UserError, match=f'{words} must be a whole number of at least 1'):
-            LoadClips(*sizes)
 
 
 def test_clips_of_a_phone_are_upright_and_of_the_shown_frames(tmp_path):
@@ -66,12 +63,10 @@ def test_clips_of_a_phone_are_upright_and_of_the_shown_frames(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ('options', 'message'),
-    [
-        (dict(clip_length=0), 'clip_length=0 must be a whole number'),
-        (dict(clip_length=4, num_clips=0), 'num_clips=0 must be a whole number'),
-    ],
+    'options',
+    [dict(clip_length=0), dict(clip_length=8.0), dict(clip_length='8'), dict(frame_stride=0), dict(num_clips=0)],
 )
-def test_wrong_settings(options, message):
-    with pytest.raises(UserError, match=message):
-        LoadClips(**options)
+def test_settings_are_whole_numbers(options):
+    ((name, value),) = options.items()
+    with pytest.raises(UserError, match=f'{name}={value!r} must be a whole number of at least 1'):
+        LoadClips(**dict(clip_length=4, frame_stride=3) | options)

@@ -52,7 +52,7 @@ def test_videos_of_kinetics_that_are_not_there_are_left_out(tmp_path):
 
 @pytest.mark.parametrize('folders', [('', ''), ('tap dancing', 'abseiling'), ('tap_dancing', '1')])
 def test_kinetics_in_class_folders_or_not(folders, tmp_path):
-    (tmp_path / 'train.csv').write_text(HEADER + ROWS)
+    (tmp_path / 'train.csv').write_text(HEADER + '\n  \n' + ROWS.replace('\n', '\n\n'))  # empty lines are left out
     for folder, stem, suffix in zip(folders, STEMS, ('.mp4', '.webm')):
         (tmp_path / 'train' / folder).mkdir(parents=True, exist_ok=True)
         (tmp_path / 'train' / folder / f'{stem}{suffix}').write_bytes(b'')
@@ -66,25 +66,7 @@ def test_kinetics_in_class_folders_or_not(folders, tmp_path):
     assert [label for _, label in listed(unlabelled)] == [None, None]
 
 
-def test_empty_lines_are_left_out(tmp_path):
-    for stem in STEMS:
-        (tmp_path / f'{stem}.MP4').write_bytes(b'')
-    (tmp_path / 'train.CSV').write_text(HEADER + '\n  \n' + ROWS.replace('\n', '\n\n'))
-    assert listed(VideoDataset(str(tmp_path), ann_file='train.CSV')) == [(f'{STEMS[0]}.MP4', 1), (f'{STEMS[1]}.MP4', 0)]
-
-
-def test_a_sample_is_loaded(tmp_path):
-    write(tmp_path / 'cat/a.mp4', draw(12))
-    pipeline = [dict(type='vt.LoadClips', clip_length=4, num_clips=2), dict(type='vt.PackClips')]
-    sample = VideoDataset(str(tmp_path), pipeline=pipeline)[0]
-    assert sample['inputs'].shape == (2, 3, 4, 48, 64)
-    assert sample['data_samples'].img_path.endswith('cat/a.mp4')
-
-
-@pytest.mark.parametrize(
-    ('name', 'frames'),
-    [('kinetics400', 16), ('kinetics400_32x3', 32), ('kinetics400_64x3', 64), ('kinetics600_32x3', 32)],
-)
+@pytest.mark.parametrize(('name', 'frames'), [('kinetics400', 16), ('kinetics600_32x3', 32)])
 def test_kinetics_configs_load_a_video(name, frames, tmp_path):
     cfg = Config.fromfile(ROOT / f'configs/_base_/datasets/{name}.py')
     (tmp_path / 'train.csv').write_text(HEADER + ROWS)
@@ -98,13 +80,3 @@ def test_kinetics_configs_load_a_video(name, frames, tmp_path):
         assert len(dataset) == 1  # the other one is gone
         assert dataset[0]['inputs'].shape == shape
     assert cfg.data_preprocessor.num_classes == int(name[8:11])
-
-
-@pytest.mark.parametrize(('name', 'classes'), [('moving-digits', 8), ('moving-digits-twin', 10)])
-def test_moving_digits_configs(name, classes):
-    cfg = Config.fromfile(ROOT / f'configs/mvit/mvit-tiny_{name}.py')
-    for loader, number in ((cfg.train_dataloader, 2048), (cfg.test_dataloader, 2048)):
-        assert loader.dataset.num_videos == number
-        dataset = DATASETS.build(loader.dataset | dict(num_videos=4))
-        assert dataset[0]['inputs'].shape == (3, 8, 32, 32)
-        assert len(dataset.metainfo['classes']) == cfg.data_preprocessor.num_classes == classes
