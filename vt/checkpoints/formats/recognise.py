@@ -148,7 +148,8 @@ def _enter(state: State, names: dict[str, str]) -> OrderedDict:
 def _adapt(state: State, table: Format, own: State, base: str) -> None:
     """Convert tensors whose order or number differs from the model's, in place."""
     for name in list(state) if table.neighbours else ():
-        if re.match(table.neighbours, name.removeprefix(base)):
+        is_joined = re.match(table.neighbours, name.removeprefix(base))
+        if is_joined and not state[name].shape[-1:].numel() % 4:  # others are refused when all are loaded
             state[name] = _neighbours_in_order(state[name])
     for name in [name for name in state if name.endswith('class_tokens')]:  # the class and distillation token of DeiT
         distilled = name.replace('class_tokens', 'distillation_token')
