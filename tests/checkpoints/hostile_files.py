@@ -70,51 +70,40 @@ def getattr_chain(marker):
     return Call(_rebuild_from_type_v2, execute, Call(getattr, execute, '__class__'), (python_that_makes(marker),), {})
 
 
-# What a pickle holds, by kind, as a function of the marker's path.
-CALLS = {
-    'os.system': lambda marker: Call(os.system, command_that_makes(marker)),
-    'eval': lambda marker: Call(eval, python_that_makes(marker)),
-    'exec': lambda marker: Call(exec, python_that_makes(marker)),
-    'open': lambda marker: Call(open, str(marker), 'w'),
-    'subprocess': lambda marker: Call(subprocess.getoutput, command_that_makes(marker)),
-    'timeit': lambda marker: Call(timeit.timeit, python_that_makes(marker), 'pass', timeit.default_timer, 1),
-    'map over os.system': lambda marker: Call(next, Call(map, os.system, [command_that_makes(marker)])),
-    'functools.partial': lambda marker: Call(
-        next, Call(map, functools.partial(subprocess.call, shell=True), [command_that_makes(marker)])
-    ),
-    'functools.reduce': lambda marker: Call(functools.reduce, exec, [python_that_makes(marker), {}]),
-    'operator.methodcaller': lambda marker: Call(
-        next, Call(map, operator.methodcaller('__call__', python_that_makes(marker)), [exec])
-    ),
-    'pydoc.pipepager': lambda marker: Call(pydoc.pipepager, '', command_that_makes(marker)),
-    'getattr of a module': lambda marker: Call(
-        next, Call(map, Call(getattr, Call(importlib.import_module, 'os'), 'system'), [command_that_makes(marker)])
-    ),
-    'getattr chain': getattr_chain,
-    'any function by _rebuild_from_type_v2': lambda marker: Call(
-        _rebuild_from_type_v2, os.system, int, (command_that_makes(marker),), {}
-    ),
-    'torch.utils.collect_env.run': lambda marker: Call(torch.utils.collect_env.run, command_that_makes(marker)),
-    'torch execWrapper': lambda marker: Call(
-        torch.jit.unsupported_tensor_ops.execWrapper, python_that_makes(marker), {}, {}
-    ),
-    'numpy runstring': lambda marker: Call(np.testing.runstring, python_that_makes(marker), {}),
-    'nested torch.load': lambda marker: Call(
-        torch.storage._load_from_bytes, saved(Call(exec, python_that_makes(marker)))
-    ),
-    'nested pickle.loads': lambda marker: Call(pickle.loads, pickle.dumps(Call(exec, python_that_makes(marker)))),
-    'numpy array of objects': lambda marker: np.array([Call(exec, python_that_makes(marker))], dtype=object),
-    'numpy scalar of an object': lambda marker: Call(
-        np._core.multiarray.scalar, np.dtype('O'), Call(exec, python_that_makes(marker))
-    ),
-    'Config.fromstring': lambda marker: Call(Config.fromstring, python_that_makes(marker), '.py'),
-    'state of a Config': lambda marker: dict(
-        a=Config(dict(a=1)), b=State(Config, (Call(exec, python_that_makes(marker)), None, None, None, None))
-    ),
-    'state of a module': lambda marker: dict(a=nn.Linear(1, 1), b=Call(exec, python_that_makes(marker))),
-    'the key of a dict': lambda marker: {Call(hash, Call(exec, python_that_makes(marker))): 1},
-    'a history with methods': lambda marker: history_with(Call(exec, python_that_makes(marker))),
-}
+def calls(marker):
+    """What a pickle holds, by kind."""
+    python, command = python_that_makes(marker), command_that_makes(marker)
+    execute = Call(exec, python)
+    call_in_shell, call_it = functools.partial(subprocess.call, shell=True), operator.methodcaller('__call__', python)
+    system = Call(getattr, Call(importlib.import_module, 'os'), 'system')
+    return {
+        'os.system': Call(os.system, command),
+        'eval': Call(eval, python),
+        'exec': execute,
+        'open': Call(open, str(marker), 'w'),
+        'subprocess': Call(subprocess.getoutput, command),
+        'timeit': Call(timeit.timeit, python, 'pass', timeit.default_timer, 1),
+        'map over os.system': Call(next, Call(map, os.system, [command])),
+        'functools.partial': Call(next, Call(map, call_in_shell, [command])),
+        'functools.reduce': Call(functools.reduce, exec, [python, {}]),
+        'operator.methodcaller': Call(next, Call(map, call_it, [exec])),
+        'pydoc.pipepager': Call(pydoc.pipepager, '', command),
+        'getattr of a module': Call(next, Call(map, system, [command])),
+        'getattr chain': getattr_chain(marker),
+        'any function by _rebuild_from_type_v2': Call(_rebuild_from_type_v2, os.system, int, (command,), {}),
+        'torch.utils.collect_env.run': Call(torch.utils.collect_env.run, command),
+        'torch execWrapper': Call(torch.jit.unsupported_tensor_ops.execWrapper, python, {}, {}),
+        'numpy runstring': Call(np.testing.runstring, python, {}),
+        'nested torch.load': Call(torch.storage._load_from_bytes, saved(execute)),
+        'nested pickle.loads': Call(pickle.loads, pickle.dumps(execute)),
+        'numpy array of objects': np.array([execute], dtype=object),
+        'numpy scalar of an object': Call(np._core.multiarray.scalar, np.dtype('O'), execute),
+        'Config.fromstring': Call(Config.fromstring, python, '.py'),
+        'state of a Config': dict(a=Config(dict(a=1)), b=State(Config, (execute, None, None, None, None))),
+        'state of a module': dict(a=nn.Linear(1, 1), b=execute),
+        'the key of a dict': {Call(hash, execute): 1},
+        'a history with methods': history_with(execute),
+    }
 
 
 def history_with(method):
@@ -138,8 +127,8 @@ def saved(content, **options):
     return file.getvalue()
 
 
-def in_checkpoint(call, **options):
-    return lambda path, marker: path.write_bytes(saved(checkpoint_with(call(marker)), **options))
+def in_checkpoint(kind, **options):
+    return lambda path, marker: path.write_bytes(saved(checkpoint_with(calls(marker)[kind]), **options))
 
 
 def plain_pickle(path, marker):
@@ -148,11 +137,8 @@ def plain_pickle(path, marker):
 
 def names_of_python_2(path, marker):
     """``__builtin__`` and ``posix``, which readers translate."""
-    path.write_bytes(b'\x80\x02c__builtin__\neval\nX' + _counted(python_that_makes(marker)) + b'\x85R.')
-
-
-def _counted(text):
-    return len(text).to_bytes(4, 'little') + text.encode()
+    python = python_that_makes(marker).encode()
+    path.write_bytes(b'\x80\x02c__builtin__\neval\nX' + len(python).to_bytes(4, 'little') + python + b'\x85R.')
 
 
 def legacy_tar(path, marker):
@@ -193,11 +179,12 @@ def torchscript(path, marker):
         torch.jit.script(Program(str(marker))).save(str(path))
 
 
+BEFORE = dict(_use_new_zipfile_serialization=False)
 FILES = {
-    **{kind: in_checkpoint(call) for kind, call in CALLS.items()},
-    **{f'pickle protocol {n}': in_checkpoint(CALLS['exec'], pickle_protocol=n) for n in (0, 1, 3, 4, 5)},
-    'format before the archive': in_checkpoint(CALLS['exec'], _use_new_zipfile_serialization=False),
-    'format before the archive, os.system': in_checkpoint(CALLS['os.system'], _use_new_zipfile_serialization=False),
+    **{kind: in_checkpoint(kind) for kind in calls('')},
+    **{f'pickle protocol {number}': in_checkpoint('exec', pickle_protocol=number) for number in (0, 1, 3, 4, 5)},
+    'format before the archive': in_checkpoint('exec', **BEFORE),
+    'format before the archive, os.system': in_checkpoint('os.system', **BEFORE),
     'plain pickle': plain_pickle,
     'names of Python 2': names_of_python_2,
     'legacy tar': legacy_tar,

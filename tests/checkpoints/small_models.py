@@ -19,8 +19,8 @@ RUNNERS = dict(Runner=Runner, VTRunner=VTRunner)
 class Line(BaseModel):
     """A linear layer with a normalisation."""
 
-    def __init__(self, width=3):
-        super().__init__()
+    def __init__(self, width=3, init_cfg=None):
+        super().__init__(init_cfg=init_cfg)
         self.layer = nn.Linear(width, 2)
         self.norm = nn.BatchNorm1d(2)
 
@@ -45,7 +45,7 @@ class Points:
 
 def build_runner(work_dir, optimizer, epochs=1, runner='VTRunner', wrapper=None, **options):
     """Built as the tools build it, from a config; ``Runner`` is mmengine's own."""
-    options = {name: str(value) if name == 'load_from' else value for name, value in options.items()}
+    options = {name: str(value) if name == 'load_from' and value else value for name, value in options.items()}
     cfg = dict(
         work_dir=str(work_dir),
         train_dataloader=dict(

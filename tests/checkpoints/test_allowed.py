@@ -25,12 +25,9 @@ from addict import Dict
 from checkpoints.small_models import build_runner
 from mmengine.config import ConfigDict
 from mmengine.logging import HistoryBuffer
-from tool_runner import ROOT
 
 from vt.checkpoints.inert import IGNORED, NAMES, Conversion, Foreign, Ignored, make_plain, restore_histories
 from vt.checkpoints.reading import TEXT, Checkpoint, load_checkpoint
-
-CLASSIFIER = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 
 UNCHANGED = """
 import torch._dynamo  # it enters names of its own, and vt imports it
@@ -143,15 +140,15 @@ def equal(left, right):
     return left == right
 
 
+ADAM = dict(type='AdamW', lr=0.01)
+
+
 def assert_is_plain(path):
     """Every weights-only reader reads it; and it holds histories again once ours has read it."""
     assert torch.serialization.get_unsafe_globals_in_checkpoint(path) == []
-    loaded = torch.load(path, weights_only=True)
+    loaded, restored = torch.load(path, weights_only=True), load_checkpoint(path)
     assert loaded['meta']['cfg']
-    restored = load_checkpoint(path)
-    histories = restored['message_hub']['log_scalars']
-    assert histories
-    assert all(type(history) is HistoryBuffer for history in histories.values())
+    assert {type(history) for history in restored['message_hub']['log_scalars'].values()} == {HistoryBuffer}
     assert equal(restored['state_dict'], loaded['state_dict'])
     return restored
 
@@ -159,52 +156,49 @@ def assert_is_plain(path):
 def test_our_files_hold_tensors_and_numbers_alone(tmp_path):
     """With averages, and mixed precision."""
     amp = dict(type='vt.BFloat16AmpOptimWrapper')
-    runner = build_runner(tmp_path, dict(type='AdamW', lr=0.01), wrapper=amp, custom_hooks=[dict(type='EMAHook')])
-    runner.train()
+    build_runner(tmp_path, ADAM, wrapper=amp, custom_hooks=[dict(type='EMAHook')]).train()
     loaded = assert_is_plain(tmp_path / 'epoch_1.pth')
     assert loaded['message_hub']['log_scalars']['train/loss'].mean() > 0
     assert 'ema_state_dict' in loaded
     assert 'Not saved' not in next(tmp_path.glob('*/*.log')).read_text()
 
 
-@pytest.mark.parametrize('optimizer', ['SGD', 'RMSprop', 'AdamW'])
-def test_what_mmengines_own_runner_writes_is_read_whole_and_resumed(optimizer, tmp_path):
+def test_what_mmengines_own_runner_writes_is_read_whole_and_resumed(tmp_path):
     """As PyTorch reads it where it may run code, made plain, but for the texts of configs and names of files."""
-    build_runner(tmp_path, dict(type=optimizer, lr=0.01), runner='Runner').train()
+    build_runner(tmp_path, ADAM, runner='Runner').train()
     path = tmp_path / 'epoch_1.pth'
     assert torch.serialization.get_unsafe_globals_in_checkpoint(path)
-    expected, loaded = torch.load(path, weights_only=False), load_checkpoint(path)
+    expected, hub = torch.load(path, weights_only=False), ('runtime_info', 'resumed_keys')
     expected['meta'][TEXT] = expected['meta'].pop('cfg')
-    for held in (expected['message_hub']['runtime_info'], expected['message_hub']['resumed_keys']):
-        for key in ('cfg', 'last_ckpt'):
-            held.pop(key, None)
+    for held, key in itertools.product((expected['message_hub'][name] for name in hub), ('cfg', 'last_ckpt')):
+        held.pop(key, None)
     make_plain(expected)
     restore_histories(expected)
-    assert equal(loaded, expected)
-    on = build_runner(tmp_path / 'on', dict(type=optimizer, lr=0.01), epochs=2, load_from=path, resume=True)
+    assert equal(load_checkpoint(path), expected)
+    on = build_runner(tmp_path / 'on', ADAM, epochs=2, load_from=path, resume=True)
     on.train()
     assert on.iter == 4
     assert_is_plain(tmp_path / 'on/epoch_2.pth')
     assert len(on.message_hub.get_scalar('train/loss').data[0]) == 4
 
 
+KINDS = ('i1', 'u2', '>i4', 'f2', 'f4', 'f8', 'c16', 'bool')
+
+
 def test_numbers_of_numpy_and_nested_configs(tmp_path):
+    arrays = [np.arange(6).astype(kind).reshape(2, 3) for kind in KINDS]
+    arrays += [np.asfortranarray(np.arange(6.0).reshape(2, 3)), np.zeros((0, 3))]
+    history = HistoryBuffer([1.0], [1])
     held = dict(
-        arrays=[
-            np.arange(6).astype(kind).reshape(2, 3) for kind in ('i1', 'u2', '>i4', 'f2', 'f4', 'f8', 'c16', 'bool')
-        ],
-        fortran=np.asfortranarray(np.arange(6.0).reshape(2, 3)),
-        empty=np.zeros((0, 3)),
+        arrays=arrays,
         scalars=(np.float64(0.5), np.int64(3), np.float32(2), np.bool_(True)),
-        shared=[history := HistoryBuffer([1.0], [1]), history],
+        shared=[history, history],
         empty_history=HistoryBuffer(),
         nested=ConfigDict(classes=['a'], more=dict(b=1)),
     )
     torch.save(dict(meta=held, state_dict=dict(a=torch.ones(1))), tmp_path / 'a.pth')
     loaded = load_checkpoint(tmp_path / 'a.pth')['meta']
-    for array, tensor in zip(
-        [*held['arrays'], held['fortran'], held['empty']], [*loaded['arrays'], loaded['fortran'], loaded['empty']]
-    ):
+    for array, tensor in zip(arrays, loaded['arrays'], strict=True):
         assert (tuple(tensor.shape), tensor.tolist()) == (array.shape, array.tolist())
         assert tensor.numpy().dtype == array.dtype.newbyteorder('=')
     assert equal(loaded['scalars'], (0.5, 3, 2.0, True))
@@ -244,14 +238,16 @@ def trainers(monkeypatch):
     for kind in made.values():
         setattr(sys.modules[kind.__module__], kind.__name__, kind)
     cfg = made['CfgNode'](MODEL=made['CfgNode'](TYPE='swin', DROP=0.2), AMP=True)
-    cfg.__dict__.update(__immutable__=True, items=None)
-    easy = made['EasyDict'](a=1)
-    easy.__dict__.update(a=1)
-    nested = made['DictConfig']()
-    child, meta = made['AnyNode'](), made['ContainerMetadata']()
-    meta.__dict__.update(ref_type=Any, object_type=dict, key='a')
-    child.__dict__.update(_parent=nested, _val=3, _metadata=meta)
-    nested.__dict__.update(_content=dict(a=child), _metadata=meta)
+    easy, nested, child, meta = (made[kind]() for kind in ('EasyDict', 'DictConfig', 'AnyNode', 'ContainerMetadata'))
+    easy['a'] = 1
+    for held, attributes in (
+        (cfg, dict(__immutable__=True, items=None)),
+        (easy, dict(a=1)),
+        (meta, dict(ref_type=Any, object_type=dict, key='a')),
+        (child, dict(_parent=nested, _val=3, _metadata=meta)),
+        (nested, dict(_content=dict(a=child), _metadata=meta)),
+    ):
+        held.__dict__.update(attributes)
     optimizer = torch.optim.AdamW([torch.nn.Parameter(torch.ones(2))], lr=0.1)
     counts = defaultdict(list, a=[1, np.float32(2)])
     return dict(
