@@ -1,13 +1,14 @@
 """Files are written whole or not at all: under SIGKILL, on a full disk, and in a folder that is read-only."""
 
+import contextlib
 import errno
 import multiprocessing
 import os
-import random
 import resource
 import signal
+import sys
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,14 +16,14 @@ import torch
 from checkpoints.small_models import build_runner
 from mmengine.runner import save_checkpoint
 
-from vt.checkpoints.reading import find_newest_checkpoint, load_checkpoint, read_position
+from vt.checkpoints.reading import load_checkpoint
 from vt.files import replacing, write_atomically
 
 fork = multiprocessing.get_context('fork')
 
 
-def checkpoint_of(iteration, megabytes=2):
-    weights = torch.full((megabytes * 2**18,), float(iteration))
+def checkpoint_of(iteration):
+    weights = torch.full((2**19,), float(iteration))
     return dict(
         meta=dict(epoch=iteration, iter=iteration),
         state_dict=dict(weight=weights),
@@ -36,54 +37,69 @@ def save(checkpoint, path):
         save_checkpoint(checkpoint, str(part))
 
 
-def train(folder, begin, started):
-    """Write checkpoints as fast as it goes, as a run does: file, ``last_checkpoint``, then the third last one goes."""
-    started.set()
-    iteration = begin
-    while True:
-        iteration += 1
-        save(checkpoint_of(iteration), folder / f'iter_{iteration}.pth')
-        write_atomically(folder / 'last_checkpoint', f'{folder}/iter_{iteration}.pth')
-        (folder / f'iter_{iteration - 2}.pth').unlink(missing_ok=True)
+def write_both(folder, iteration):
+    """As a run does: the file, then ``last_checkpoint``."""
+    save(checkpoint_of(iteration), folder / 'iter.pth')
+    write_atomically(folder / 'last_checkpoint', f'{folder}/iter_{iteration}.pth')
 
 
-def killed_after(seconds, target, *arguments):
-    started = fork.Event()
-    process = fork.Process(target=target, args=(*arguments, started))
+def in_child(function, *arguments):
+    """What a function returns, or the text of its OSError, in a process of its own; None if it is killed."""
+    receiver, sender = fork.Pipe(duplex=False)
+
+    def call():
+        try:
+            sender.send(function(*arguments))
+        except OSError as error:
+            sender.send((type(error).__name__, str(error)))
+
+    process = fork.Process(target=call)
     process.start()
-    started.wait()
-    time.sleep(seconds)
-    process.kill()
+    sender.close()
+    with contextlib.suppress(EOFError):
+        return receiver.recv()
     process.join()
     assert process.exitcode == -signal.SIGKILL
+    return None
 
 
-def unfinished(folder):
-    return {(part.name, part.stat().st_mtime_ns) for part in folder.glob('.*.part/iter_*.pth')}
+def steps_of(function, *arguments, killed_at=None):
+    """The number of lines of code that write, at one of which the process may be killed."""
+    steps = 0
+
+    def trace(frame, event, argument):
+        nonlocal steps
+        if not frame.f_code.co_filename.endswith(('vt/files.py', 'torch/serialization.py', 'tempfile.py')):
+            return None
+        steps += event == 'line'
+        if steps == killed_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return trace
+
+    sys.settrace(trace)
+    function(*arguments)
+    sys.settrace(None)
+    return steps
 
 
-@pytest.mark.parametrize('kills', [15, pytest.param(50, marks=pytest.mark.slow)])
-def test_a_kill_at_any_moment_leaves_a_whole_newest_checkpoint(kills, tmp_path):
-    """Until so many kills have met a write, and more writes went on between them; other kills count for nothing."""
-    moments = random.Random(0)
-    newest, met, before = 0, 0, set()
-    begin = time.monotonic()
-    save(checkpoint_of(0), tmp_path / 'iter_0.pth')
-    span = 5 * (time.monotonic() - begin)  # of a few writes, on whatever disk
-    while met < kills or newest <= kills:
-        killed_after(moments.uniform(0, span), train, tmp_path, newest)
-        path, damaged = find_newest_checkpoint(tmp_path)
-        assert not damaged
-        loaded = load_checkpoint(path)
-        assert loaded['meta']['iter'] >= newest
-        span *= 1 if loaded['meta']['iter'] > newest else 1.2  # the disk is busier than it was
-        newest = loaded['meta']['iter']
-        assert loaded['state_dict']['weight'].eq(newest).all()
-        named = tmp_path / 'last_checkpoint'
-        assert not named.exists() or isinstance(read_position(named.read_text()), tuple)
-        met += bool(unfinished(tmp_path) - before)
-        before = unfinished(tmp_path)
-        assert len(before) <= 2  # what killed writes leave does not pile up
+KILLS = 50
+
+
+def test_a_kill_at_any_moment_leaves_whole_files(tmp_path):
+    write_both(tmp_path, 0)
+    lines = in_child(steps_of, write_both, tmp_path, 0)
+    assert lines > 2 * KILLS
+    iterations = []
+    for kill in range(1, KILLS + 1):
+        in_child(partial(steps_of, killed_at=kill * lines // (KILLS + 1)), write_both, tmp_path, kill)
+        loaded = load_checkpoint(tmp_path / 'iter.pth')
+        iterations.append(loaded['meta']['iter'])
+        assert loaded['state_dict']['weight'].eq(iterations[-1]).all()
+        assert (tmp_path / 'last_checkpoint').read_text() in {f'{tmp_path}/iter_{each}.pth' for each in range(kill + 1)}
+        assert len([*tmp_path.glob('.*.part')]) <= 2  # what killed writes leave does not pile up
+    assert iterations[0] == 0
+    assert iterations[-1] == KILLS  # killed after the file took its name
+    assert iterations == sorted(iterations)
 
 
 def test_a_runner_writes_so(tmp_path):
@@ -99,20 +115,17 @@ def test_a_runner_writes_so(tmp_path):
     assert not list(tmp_path.glob('.*'))
 
 
-def test_links_and_devices_that_a_person_names_stay_what_they_are(tmp_path):
-    (tmp_path / 'link').symlink_to(tmp_path / 'target')
-    write_atomically(tmp_path / 'link', 'text', follow=True)
-    assert (tmp_path / 'link').is_symlink()
-    assert (tmp_path / 'target').read_text() == 'text'
-    write_atomically('/dev/null', b'text', follow=True)
-    assert not Path('/dev/null').is_file()
-
-
 @pytest.mark.parametrize('target', ['target', 'folder', 'none', '/dev/null'])
-def test_a_link_in_place_of_a_file_is_replaced(target, tmp_path):
+def test_a_link_in_place_of_a_file_is_replaced_unless_a_person_names_it(target, tmp_path):
     (tmp_path / 'target').write_text('mine')
     (tmp_path / 'folder').mkdir()
     (tmp_path / 'link').symlink_to(target)
+    if target in ('target', '/dev/null'):
+        write_atomically(tmp_path / 'link', 'text', follow=True)
+        assert (tmp_path / 'link').is_symlink()
+        assert (tmp_path / 'target').read_text() == ('text' if target == 'target' else 'mine')
+        assert not Path('/dev/null').is_file()
+        (tmp_path / 'target').write_text('mine')
     write_atomically(tmp_path / 'link', 'text')
     assert not (tmp_path / 'link').is_symlink()
     assert (tmp_path / 'link').read_text() == 'text'
@@ -138,39 +151,14 @@ def test_unfinished_files_of_the_living_stay_and_those_of_the_killed_go(tmp_path
             part.write_text('half')
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def write():
-        write_atomically(tmp_path / 'file', 'whole')
-
     (tmp_path / '.mine.part').mkdir()
-    for function in (leave, leave):
-        (process := fork.Process(target=function)).start()
-        process.join()
+    assert in_child(leave) is in_child(leave) is None
     assert len([*tmp_path.iterdir()]) == 2  # the second one has removed what the first one left
     with replacing(tmp_path / 'living') as part:
         part.write_text('whole')
-        (process := fork.Process(target=write)).start()
-        process.join()
+        in_child(write_atomically, tmp_path / 'file', 'whole')
         assert part.exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ['.mine.part', 'file', 'living']
-
-
-def in_child(function, *arguments):
-    """The error's text of a function that is called in a process of its own."""
-    queue = fork.SimpleQueue()
-
-    def call():
-        try:
-            function(*arguments)
-        except OSError as error:
-            queue.put((type(error).__name__, str(error)))
-        else:
-            queue.put(None)
-
-    process = fork.Process(target=call)
-    process.start()
-    result = queue.get()
-    process.join()
-    return result
 
 
 def save_on_a_full_disk(path):

@@ -1,195 +1,305 @@
-"""Weights that are not the model's are an error, wherever mmengine would only warn."""
+"""A file fits a model completely, or is refused in one line that names a tensor, and nothing of it is loaded."""
+
+import copy
 
 import pytest
 import torch
 from checkpoints.small_models import Line, build_runner, load_part
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from mmengine.model import BaseModule
-from mmengine.runner import Runner
+from mmengine.registry import MODELS, init_default_scope
+from safetensors.torch import save_file
 from torch import nn
 from torch.nn.functional import interpolate
 
+from vt.apis import get_model
 from vt.checkpoints.loading import WeightsMatchHook, weights_only
-from vt.checkpoints.reading import Checkpoint
+from vt.checkpoints.reading import Checkpoint, load_checkpoint
 from vt.checkpoints.weights import load_weights
 from vt.errors import UserError
-from vt.models.survey.positions.absolute import AbsolutePosition, SinusoidalPosition
+from vt.models.survey.positions.absolute import SinusoidalPosition
 
 SGD = dict(type='SGD', lr=0.1)
+LOADS = [load_weights, load_part]
+NAME = 'layer.weight'
 
 
 def trained(width=3):
     torch.manual_seed(width)
-    return Line(width)
+    return Line(width).state_dict()
 
 
-def test_counters_of_batches_may_be_missing():
-    expected, model = trained().state_dict(), Line()
-    load_weights(model, {name: value for name, value in expected.items() if 'num_batches' not in name})
-    assert all(torch.equal(value, expected[name]) for name, value in model.state_dict().items())
+def with_weight(weight, **more):
+    return dict(state_dict=trained() | {NAME: weight(torch.ones(2, 3))}, **more)
+
+
+def of_data(**meta):
+    return dict(state_dict=trained(), meta=dict(dataset_meta=meta))
+
+
+NAN, COLOURS, CLEARS = float('nan'), [[0, 0, 0], [1, 2, 255]], 'cat\x1b[2J'
+HOSTILE = f'\x1b[2J\n{"x" * 10**6}'
+UNUSABLE = 'a.pth has weights that cannot be used: layer.weight is '
+# What a file holds, as an object or as bytes, and why it is refused.
+REFUSED = {
+    'nothing': (b'', 'is damaged: its first bytes are not those of a checkpoint'),
+    'text': (b'not a checkpoint', 'is damaged: its first bytes are not those of a checkpoint'),
+    'an image': (b'\x89PNG\r\n\x1a\n' + bytes(100), 'is damaged: its first bytes are not those of a checkpoint'),
+    'zeros': (bytes(1000), 'is damaged: its first bytes are not those of a checkpoint'),
+    'an archive of nothing': (b'PK\x03\x04' + bytes(1000), 'is damaged: it is truncated or changed'),
+    'NaN': (with_weight(lambda weight: weight * NAN), f'{UNUSABLE}not finite'),
+    'infinite': (with_weight(lambda weight: weight / 0), f'{UNUSABLE}not finite'),
+    'complex': (with_weight(lambda weight: weight.to(torch.complex64)), f'{UNUSABLE}complex'),
+    'NaN of model': (with_weight(abs, model={NAME: torch.tensor([1, NAN])}), f'{UNUSABLE}not finite'),
+    'NaN of averages': (with_weight(abs, state_dict_ema={NAME: torch.tensor(NAN)}), f'{UNUSABLE}not finite'),
+    'NaN of other averages': (with_weight(abs, ema_state_dict={NAME: torch.tensor(NAN)}), f'{UNUSABLE}not finite'),
+    'NaN of a mask': (dict(state_dict={'head.mask': torch.tensor(NAN)}), 'head.mask is not finite'),
+    'a list': ([1], 'a.pth is damaged: it contains a list'),
+    'a number as weights': (dict(state_dict=5), 'a.pth has no weights by name'),
+    'weights of another key': (dict(weights=dict(a=torch.ones(1))), 'a.pth has no weights by name'),
+    'numbers as names': (dict(state_dict={1: 2}), 'a.pth has no weights by name'),
+    'no weights': (dict(state_dict={}), 'a.pth has no weights by name'),
+    'a tensor of a hostile name': (trained() | {HOSTILE: torch.ones(1)}, 'it also has \\x1b[2J\\nxxx'),
+    'a hostile name alone': ({HOSTILE: torch.ones(1)}, 'of 7 tensors it lacks layer.bias and '),
+    'a list as data': (dict(meta=dict(dataset_meta=['a'])), "a.pth is damaged: AttributeError: 'list' object"),
+    'a text of classes': (of_data(classes='cat'), "dataset_meta.classes of {} is 'cat', not a list of names"),
+    'a set of classes': (of_data(classes={'a', 'b'}), 'dataset_meta.classes of {} is a set, which has no order'),
+    'a number as class': (of_data(classes=['a', 5]), 'name 1 of dataset_meta.classes of {} must be 1 to 500 char'),
+    'a class that clears': (of_data(CLASSES=[CLEARS]), 'name 0 of dataset_meta.CLASSES of {} must be 1 to 500 char'),
+    'a long class': (of_data(classes=['x' * 10**6]), 'name 0 of dataset_meta.classes of {} must be 1 to 500 char'),
+    'numbers as classes': (of_data(classes=torch.zeros(5)), 'dataset_meta.classes of {} is tensor'),
+    'a colour too many': (of_data(classes=['a'], palette=COLOURS), ', three numbers up to 255 for each of'),
+    'a bright colour': (of_data(palette=[[0, 0, 256]]), 'of {} is [[0, 0, 256]], not a list of colours'),
+    'a colour by name': (of_data(PALETTE=['red']), "dataset_meta.PALETTE of {} is ['red'], not a list of colours"),
+}
+
+
+@pytest.mark.parametrize('kind', REFUSED)
+def test_what_is_no_weights_of_a_model_is_one_line(kind, tmp_path):
+    (content, words), path = REFUSED[kind], tmp_path / 'a.pth'
+    path.write_bytes(content) if isinstance(content, bytes) else torch.save(content, path)
+    for load in LOADS[: 1 if kind == 'a tensor of a hostile name' else 2]:
+        with pytest.raises(UserError) as raised:
+            load(Line(), path)
+        line = str(raised.value)
+        assert line.isprintable()
+        assert len(line) < 500 + len(str(path))
+        assert words.replace('{}', str(path)) in line
 
 
 @pytest.mark.parametrize(
-    ('change', 'message'),
+    'meta',
     [
-        (lambda state: state.pop('layer.weight'), 'of 7 tensors it lacks layer.weight; give the config'),
-        (lambda state: state.update(other=torch.ones(1)), 'of 7 tensors it also has other; give'),
-        (
-            lambda state: state.update({'layer.weight': torch.ones(2, 4), 'norm.bias': torch.ones(1)}),
-            r'layer.weight is \(2, 4\), the model needs \(2, 3\) and 1 more \(it has 7',
-        ),
-        (lambda state: state.clear(), 'a.pth has no weights by name'),
+        {},
+        dict(dataset_meta=None),
+        dict(dataset_meta=dict(classes=None, palette=None)),
+        dict(dataset_meta=dict(CLASSES=['a', 'b'], PALETTE=tuple(map(tuple, COLOURS)), seg_map_suffix='.png')),
+        dict(dataset_meta=dict(classes=['ä', '猫 (cat)'], palette=[], reduce_zero_label=False, label_map={0: 1})),
     ],
 )
-def test_what_differs_is_named(change, message, tmp_path):
-    state = trained().state_dict()
-    change(state)
-    torch.save(dict(state_dict=state), tmp_path / 'a.pth')
-    with pytest.raises(ValueError, match=message) as raised:
-        load_weights(Line(), tmp_path / 'a.pth')
-    assert '\n' not in str(raised.value)
+def test_what_data_sets_say_is_kept(meta, tmp_path):
+    torch.save(dict(state_dict=trained(), meta=meta), tmp_path / 'a.pth')
+    assert load_checkpoint(tmp_path / 'a.pth').get('meta') == meta
 
 
-@pytest.mark.parametrize(
-    'held', [dict(state_dict=5), dict(weights=dict(a=torch.ones(1))), dict(state_dict={1: 2}), [1]]
-)
-def test_a_checkpoint_without_weights(held, tmp_path):
-    torch.save(held, tmp_path / 'a.pth')
-    with pytest.raises(ValueError, match=r'a\.pth (has no weights by name|is damaged: it contains a list)'):
-        load_weights(Line(), tmp_path / 'a.pth')
+def test_what_is_so_on_purpose_is_loaded(tmp_path):
+    state = dict(attn_mask=torch.full((2,), -float('inf')), counts=torch.ones(2).long(), half=torch.ones(2).half())
+    torch.save(dict(state_dict=state, optimizer=dict(best=float('inf'))), tmp_path / 'a.pth')
+    assert load_checkpoint(tmp_path / 'a.pth')['state_dict'].keys() == state.keys()
 
 
-def test_names_of_tensors_are_printed_as_text(tmp_path):
-    hostile = f'\x1b[2J\n{"x" * 10**6}'
-    states = trained().state_dict() | {hostile: torch.ones(1)}, {hostile: torch.ones(1)}
-    for load, wrong in ((load_weights, states), (load_part, states[1:])):
-        for state in wrong:
-            torch.save(state, tmp_path / 'a.pth')
-            with pytest.raises(ValueError, match=r'.') as raised:
-                load(Line(), tmp_path / 'a.pth')
-            assert str(raised.value).isprintable()
-            assert len(str(raised.value)) < 500 + len(str(tmp_path))
+def test_a_model_needs_as_many_names_as_it_has_classes(tmp_path):
+    config, path = 'vt-resnet18-half_digits', tmp_path / 'a.pth'
+    names, state = [f'number {index}' for index in range(10)], get_model(config).state_dict()
+    torch.save(dict(state_dict=state, meta=dict(dataset_meta=dict(classes=names))), path)
+    assert get_model(config, path).dataset_meta['classes'] == names
+    assert get_model(config, path, head=dict(num_classes=3)).dataset_meta == {}  # a new head has no names
+    for classes in (names[:3], [*names, 'more']):
+        torch.save(dict(state_dict=state, meta=dict(dataset_meta=dict(classes=classes))), path)
+        with pytest.raises(UserError, match=rf'a\.pth holds {len(classes)} names of classes, the model has 10'):
+            get_model(config, path)
 
 
-def test_versions_of_modules_are_kept():
-    """Modules rename old tensors by them."""
-    state = trained().state_dict()
-    assert Checkpoint('a.pth', dict(state_dict=state)).state()._metadata == state._metadata
+class Part(BaseModule):
+    def __init__(self, checkpoint, **init_cfg):
+        super().__init__(dict(type='Pretrained', checkpoint=str(checkpoint), **init_cfg))
+        self.layer, self.norm = nn.Linear(3, 2), nn.BatchNorm1d(2)
+
+    def begin(self):
+        with weights_only():
+            self.init_weights()
+        return self.layer.weight
 
 
-def test_a_part_is_loaded_whole():
-    state = trained().state_dict()
-    with pytest.raises(ValueError, match=r'layer\.weight is \(2, 3\), the model needs \(2, 5\) \(it has 7 of the 7'):
-        load_part(Line(width=5), state)
-    assert len(load_part(Line(width=5), state, may_differ='layer.weight')) == 6  # the others
-    lacking = {name: value for name, value in state.items() if name != 'layer.bias'}
-    with pytest.raises(ValueError, match=r'checkpoint does not fit: of 7 tensors it lacks layer\.bias; give'):
-        load_part(Line(), lacking)
-    with pytest.raises(ValueError, match=r'of 7 tensors it also has layer\.more; give a file'):
-        load_part(Line(), state | {'layer.more': torch.ones(1)})
-    with pytest.raises(ValueError, match=r'does not fit: of 7 tensors it lacks layer\.bias and 1 more; give a file'):
-        load_part(Line(), dict(other=torch.ones(1)))
-
-
-def run_with_hook(folder, checkpoint, whole=False, **options):
-    torch.save(checkpoint, folder / 'given.pth')
-    runner = build_runner(folder / 'out', SGD, load_from=folder / 'given.pth', **options)
+def run_from(path, whole=False, **options):
+    runner = build_runner(path.parent / 'out', SGD, load_from=path, **options)
     runner.register_hook(WeightsMatchHook(whole))
     runner.train()
     return runner
 
 
+@pytest.mark.parametrize('write', [torch.save, save_file])
+def test_every_way_of_loading_refuses_what_is_not_finite(write, tmp_path):
+    path = tmp_path / ('a.pth' if write is torch.save else 'a.safetensors')
+    write(trained() | {NAME: torch.full((2, 3), NAN)}, path)
+    for load in (load_checkpoint, run_from, lambda path: Part(path).begin(), lambda path: load_weights(Line(), path)):
+        with pytest.raises(UserError, match=f'{path.name} has weights that cannot be used: {NAME} is not finite'):
+            load(path)
+
+
+def test_a_checkpoint_without_a_name():
+    with pytest.raises(UserError, match=r'there is no checkpoint \.: train the model first'):
+        Part('').begin()
+    with pytest.raises(UserError, match='the name of the checkpoint is empty'):
+        get_model('vt-resnet18-half_digits', '')
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(sorted(trained())), st.sampled_from(['missing', 'longer', 'more']), st.sampled_from(LOADS))
+def test_any_other_tensor_is_named_and_nothing_is_loaded(name, damage, load):
+    """Counters of batches may be missing."""
+    state, model = trained(), Line()
+    before, tensor = copy.deepcopy(model.state_dict()), state.pop(name)
+    sides = (*tensor.shape[:-1], tensor.shape[-1] + 1) if tensor.dim() else (2,)
+    state |= {
+        'missing': {},
+        'longer': {name: torch.ones(sides)},
+        'more': {name: tensor, f'{name}_more': tensor},
+    }[damage]
+    if damage == 'missing' and 'num_batches' in name:
+        load(model, state)
+        assert all(torch.equal(model.state_dict()[key], tensor) for key, tensor in state.items())
+        return
+    size = f'{tuple(tensor.shape)}'.replace('(', r'\(').replace(')', r'\)')
+    words = dict(missing=f'it lacks {name}; give', longer=f'the model needs {size}', more=f'also has {name}_more; give')
+    with pytest.raises(UserError, match=words[damage]) as raised:
+        load(model, state)
+    assert '\n' not in str(raised.value)
+    assert all(torch.equal(tensor, before[key]) for key, tensor in model.state_dict().items())
+
+
+def test_versions_of_modules_are_kept():
+    """Modules rename old tensors by them."""
+    state = trained()
+    assert Checkpoint('a.pth', dict(state_dict=state)).state()._metadata == state._metadata
+
+
+def test_a_part_may_differ_where_it_is_said():
+    assert len(load_part(Line(width=5), trained(), may_differ=NAME)) == 6  # the others
+    with pytest.raises(UserError, match=r'layer\.weight is \(2, 3\), the model needs \(2, 5\) \(it has 7 of the 7'):
+        load_part(Line(width=5), trained())
+
+
 def test_a_run_stops_at_weights_of_another_model(tmp_path):
-    other = dict(other=torch.ones(1))
-    with pytest.raises(ValueError, match=r'given\.pth does not fit: it has none of the 7 tensors'):
-        run_with_hook(tmp_path, dict(state_dict=other))
-    with pytest.raises(ValueError, match=r"given\.pth is not the model's: of 7 tensors it lacks layer"):
-        run_with_hook(tmp_path, dict(state_dict=other), whole=True)
+    torch.save(dict(state_dict=dict(other=torch.ones(1))), tmp_path / 'given.pth')
+    with pytest.raises(UserError, match=r'given\.pth does not fit: it has none of the 7 tensors'):
+        run_from(tmp_path / 'given.pth')
+    with pytest.raises(UserError, match=r"given\.pth is not the model's: of 7 tensors it lacks layer"):
+        run_from(tmp_path / 'given.pth', whole=True)
 
 
 @pytest.mark.parametrize('lacking', ['meta', 'message_hub', 'optimizer'])
 def test_training_needs_its_state(lacking, tmp_path):
-    whole = dict(meta=dict(epoch=1, iter=2), message_hub={}, optimizer={}, state_dict=trained().state_dict())
+    whole = dict(meta=dict(epoch=1, iter=2), message_hub={}, optimizer={}, state_dict=trained())
     whole.pop(lacking)
-    with pytest.raises(ValueError, match=r'given\.pth has no state of a training run: start from its weights'):
-        run_with_hook(tmp_path, whole, resume=True)
+    torch.save(whole, tmp_path / 'given.pth')
+    with pytest.raises(UserError, match=r'given\.pth has no state of a training run: start from its weights'):
+        run_from(tmp_path / 'given.pth', resume=True)
 
 
 def test_a_run_begins_from_a_part_of_plain_weights(tmp_path):
     """With averaged weights too, for which mmengine asks for a ``state_dict``."""
-    state = trained(width=4).state_dict()
-    options = dict(custom_hooks=[dict(type='EMAHook')])
-    runner = run_with_hook(tmp_path, state, **options)
-    assert isinstance(runner, Runner)
-    assert runner.iter == 2
+    torch.save(trained(width=4), tmp_path / 'given.pth')
+    assert run_from(tmp_path / 'given.pth', custom_hooks=[dict(type='EMAHook')]).iter == 2
 
 
-class Backbone(BaseModule):
-    def __init__(self, **init_cfg):
-        super().__init__(dict(type='Pretrained', **init_cfg))
-        self.layer = nn.Linear(3, 2)
-        self.norm = nn.BatchNorm1d(2)
+@MODELS.register_module('LineOfAnotherTask', force=True)
+class Wider(Line):
+    """With another layer, as a head of other classes is."""
+
+    def __init__(self):
+        super().__init__(3)
+        self.head = nn.Linear(2, 5)
+
+    def forward(self, inputs, mode='tensor'):
+        outputs = super().forward(inputs, mode)
+        return dict(loss=outputs['loss'] + self.head.weight.sum()) if mode == 'loss' else outputs
+
+
+@pytest.mark.parametrize('scope', ['mmengine', 'mmpretrain'])  # whose EMAHooks differ
+def test_averages_of_another_task_are_where_training_begins(scope, tmp_path):
+    init_default_scope(scope)
+    averages, raw = Wider().state_dict(), {f'module.{key}': value for key, value in Wider().state_dict().items()}
+    for state, head in ((averages, 'head.weight'), (raw, 'module.head.weight')):
+        state[head] = torch.ones(3, 2)  # of a head of three classes
+    torch.save(dict(state_dict=averages, ema_state_dict=raw | dict(steps=torch.ones(1))), tmp_path / 'given.pth')
+    options = dict(custom_hooks=[dict(type='EMAHook')], model=dict(type='mmengine.LineOfAnotherTask'))
+    runner = build_runner(tmp_path / 'out', SGD, load_from=tmp_path / 'given.pth', default_scope=scope, **options)
+    runner.register_hook(WeightsMatchHook())
+    runner.call_hook('before_run')
+    runner.load_or_resume()
+    (ema,) = [hook for hook in runner.hooks if type(hook).__name__ == 'EMAHook']
+    for model in (runner.model, ema.ema_model.module):
+        assert torch.equal(model.state_dict()[NAME], averages[NAME])
+        assert model.head.weight.shape == (5, 2)
+    log = next((tmp_path / 'out').glob('*/*.log')).read_text()
+    assert 'left out of the file: 1 (head.*)' in log
+    assert 'weights: state_dict (others: ema_state_dict)' in log
 
 
 def test_pretrained_backbones(tmp_path):
-    state = trained().state_dict()
-    torch.save(dict(state_dict={f'backbone.{name}': value for name, value in state.items()}), tmp_path / 'below.pth')
-    torch.save({f'module.{name}': value for name, value in state.items()}, tmp_path / 'plain.pth')
-    for options in (
-        dict(checkpoint=tmp_path / 'below.pth', prefix='backbone'),
-        dict(checkpoint=tmp_path / 'below.pth'),
-        dict(checkpoint=tmp_path / 'plain.pth'),
-    ):
-        backbone = Backbone(**options | dict(checkpoint=str(options['checkpoint'])))
-        with weights_only():
-            backbone.init_weights()
-        assert torch.equal(backbone.layer.weight, state['layer.weight'])
-    with weights_only(), pytest.raises(ValueError, match=r'below\.pth does not fit: of 7 tensors it lacks layer\.bias'):
-        Backbone(checkpoint=str(tmp_path / 'below.pth'), prefix='head').init_weights()
+    state, below, plain = trained(), tmp_path / 'below.pth', tmp_path / 'plain.pth'
+    torch.save(dict(state_dict={f'backbone.{name}': value for name, value in state.items()}), below)
+    torch.save({f'module.{name}': value for name, value in state.items()}, plain)
+    for part in (Part(below, prefix='backbone'), Part(below), Part(plain)):
+        assert torch.equal(part.begin(), state[NAME])
+    with pytest.raises(UserError, match=r'below\.pth does not fit: of 7 tensors it lacks layer\.bias'):
+        Part(below, prefix='head').begin()
 
 
 class Positioned(nn.Module):
-    """A network with positions, and modules without state that a file may have tensors of."""
+    """A network with fixed positions, and modules without state that a file may have tensors of."""
 
-    def __init__(self, fixed, size=2):
+    def __init__(self, size=2):
         super().__init__()
-        make = SinusoidalPosition if fixed else AbsolutePosition
-        self.position, self.scale, self.layer = make(4, (size, size)), nn.Identity(), nn.Linear(4, 2)
+        self.position = SinusoidalPosition(4, (size, size))
+        self.scale, self.layer = nn.Identity(), nn.Linear(4, 2)
 
 
-@pytest.mark.parametrize('load', [load_weights, load_part])
-def test_tensors_of_modules_without_state_are_refused(load, tmp_path):
+@pytest.mark.parametrize('load', LOADS)
+@pytest.mark.parametrize('key', ['scale.weight', 'layer.lora.weight'])
+def test_tensors_of_modules_without_state_are_refused(load, key):
     """As of a model that was trained with an option that the config does not set."""
-    fixed = Positioned(fixed=True)
-    with pytest.raises(UserError, match=r'also has scale\.weight'):
-        load(fixed, fixed.state_dict() | {'scale.weight': torch.ones(4)})
-    with pytest.raises(UserError, match=r'also has layer\.lora\.weight'):
-        load(fixed, fixed.state_dict() | {'layer.lora.weight': torch.ones(4)})
+    model = Positioned()
+    with pytest.raises(UserError, match=rf'also has {key}'):
+        load(model, model.state_dict() | {key: torch.ones(4)})
 
 
-@pytest.mark.parametrize('load', [load_weights, load_part])
+@pytest.mark.parametrize('load', LOADS)
 @pytest.mark.parametrize('size', [3, 4])
 def test_fixed_positions_of_a_file_are_used(load, size):
     """Resized to another grid, as in T2T-ViT's code; without them in the file the model computes its own."""
-    stored, model = Positioned(fixed=True, size=3).state_dict(), Positioned(fixed=True, size=size)
+    stored, model = Positioned(3).state_dict(), Positioned(size)
     computed = model.position.vectors.clone()
     vectors = stored['position.vectors'] + 1e-3  # as others round them
     load(model, stored | {'position.vectors': vectors})
     grid = vectors.view(1, 3, 3, 4).permute(0, 3, 1, 2)
     expected = interpolate(grid, size=(size, size), mode='bicubic').permute(0, 2, 3, 1).reshape(1, -1, 4)
     torch.testing.assert_close(model.position.vectors, expected)
-    again = Positioned(fixed=True, size=size)
+    again = Positioned(size)
     load(again, model.state_dict())
     assert torch.equal(again.position.vectors, model.position.vectors)
     del stored['position.vectors']
-    again = Positioned(fixed=True, size=size)
+    again = Positioned(size)
     load(again, stored)
     assert torch.equal(again.position.vectors, computed)
     assert torch.equal(again.layer.weight, stored['layer.weight'])
 
 
 @pytest.mark.parametrize('key', ['backbone.reg_token', 'backbone.norm_pre.weight', 'backbone.register_tokens'])
-def test_tensors_at_the_input_are_no_classifier(key, tmp_path):
-    model = nn.ModuleDict(dict(backbone=Positioned(fixed=True)))
+def test_tensors_at_the_input_are_no_classifier(key):
+    model = nn.ModuleDict(dict(backbone=Positioned()))
     with pytest.raises(UserError, match=f'also has {key}'):
         load_part(model, model.state_dict() | {key: torch.ones(1, 4, 4)})
     load_part(model, model.state_dict() | {'backbone.head.weight': torch.ones(9, 4)})
