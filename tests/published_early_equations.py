@@ -5,6 +5,16 @@ As in ``published_equations.py``: pixels are projected, every matrix is dense, o
 
 import torch
 from published_equations import softmax, split
+from published_survey import (
+    attend,
+    average_pooling,
+    convolution,
+    gelu,
+    layer_norm,
+    linear,
+    self_attention,
+    under,
+)
 from torch import Tensor
 
 
@@ -30,70 +40,28 @@ def dynamic_tokens(x: Tensor, t_a: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor
     return torch.cat(tokens, dim=-1), torch.stack(maps)
 
 
-def resize(grid: Tensor, size: int) -> Tensor:
-    """A map ``(H, W)`` to ``(S, S)``: averages of the pixels that a cell touches, times ``HW / S^2``."""
-    height, width = grid.shape
-    cells = []
-    for row in range(size):
-        rows = slice(row * height // size, -(-(row + 1) * height // size))
-        for column in range(size):
-            columns = slice(column * width // size, -(-(column + 1) * width // size))
-            cells.append(grid[rows, columns].mean())
-    return torch.stack(cells).reshape(size, size) * height * width / size**2
-
-
-def strided_convolution(x: Tensor, weight: Tensor) -> Tensor:
-    """X ``(C, H, W)``, weight ``(C_out, C, 3, 3)``: a zero beyond each edge, every other pixel."""
-    channels, height, width = x.shape
-    padded = x.new_zeros(channels, height + 2, width + 2)
-    padded[:, 1:-1, 1:-1] = x
-    rows = []
-    for row in range(0, height, 2):
-        cells = [(weight * padded[:, row : row + 3, col : col + 3]).sum(dim=(1, 2, 3)) for col in range(0, width, 2)]
-        rows.append(torch.stack(cells, dim=-1))
-    return torch.stack(rows, dim=-2)
-
-
 def positions(
     maps: Tensor, shape: tuple[int, int], size: int, convolutions: list[Tensor], join: Tensor, w_p: Tensor
 ) -> Tensor:
-    """A ``(h, P, L)``, weights of the convolutions, of the heads ``(h,)`` and of the mixing ``(C_P, C_P)`` to P."""
-    encoded = []
-    for token in range(maps.shape[-1]):
-        grids = torch.stack([resize(head.reshape(shape), size) for head in maps[..., token]])  # h, S, S
-        for weight in convolutions:
-            grids = strided_convolution(grids, weight)
-        encoded.append((join[:, None, None] * grids).sum(dim=0).reshape(-1) @ w_p)
-    return torch.stack(encoded)  # L, C_P
+    """A ``(h, P, L)``, weights of the convolutions, of the heads ``(h,)`` and of the mixing ``(C_P, C_P)`` to P.
+
+    A resized map has the averages of the pixels that a cell touches, times ``HW / S^2``.
+    """
+    grids = average_pooling(maps.permute(2, 1, 0).unflatten(1, shape), (size, size))  # L, S, S, h
+    grids = grids * shape[0] * shape[1] / size**2
+    for weight in convolutions:
+        grids = convolution(grids, dict(weight=weight), side=3, stride=2, padding=1, bias=False)
+    return (grids @ join).flatten(1) @ w_p  # L, C_P
 
 
 def transformer(t: Tensor, q: Tensor, k: Tensor, v: Tensor, f: Tensor, heads: int) -> Tensor:
     """T ``(L, C_T)``, Q and K ``(C_T, d)``, V and F ``(C_T, C_T)``."""
-    related = []
-    for tq, tk, tv in zip(split(t @ q, heads), split(t @ k, heads), split(t @ v, heads)):
-        related.append(softmax(tq @ tk.T / tq.shape[1] ** 0.5, dim=1) @ tv)
-    t = t + torch.cat(related, dim=-1)
+    t = t + attend((t @ q)[None], (t @ k)[None], (t @ v)[None], heads)[0]
     return t + t @ f
-
-
-def layer_norm(t: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """T ``(L, C_T)``, each token to mean zero and variance one."""
-    centred = t - t.mean(dim=1, keepdim=True)
-    return centred / (centred.square().mean(dim=1, keepdim=True) + 1e-5).sqrt() * weight + bias
-
-
-def gelu(x: Tensor) -> Tensor:
-    return x * (1 + torch.erf(x / 2**0.5)) / 2
 
 
 def encoder_layer(t: Tensor, weights: dict[str, Tensor], heads: int) -> Tensor:
     """T ``(L, C_T)`` through one pre-norm layer of a Vision Transformer; weights by the names of MMPretrain's layer."""
-    normed = layer_norm(t, weights['ln1.weight'], weights['ln1.bias'])
-    queries, keys, values = (normed @ weights['attn.qkv.weight'].T + weights['attn.qkv.bias']).chunk(3, dim=1)
-    read = []
-    for q, k, v in zip(split(queries, heads), split(keys, heads), split(values, heads)):
-        read.append(softmax(q @ k.T / q.shape[1] ** 0.5, dim=1) @ v)
-    t = t + torch.cat(read, dim=1) @ weights['attn.proj.weight'].T + weights['attn.proj.bias']
-    normed = layer_norm(t, weights['ln2.weight'], weights['ln2.bias'])
-    hidden = gelu(normed @ weights['ffn.layers.0.0.weight'].T + weights['ffn.layers.0.0.bias'])
-    return t + hidden @ weights['ffn.layers.1.weight'].T + weights['ffn.layers.1.bias']
+    t = t + self_attention(layer_norm(t, under(weights, 'ln1'), 1e-5), under(weights, 'attn'), heads)
+    hidden = gelu(linear(layer_norm(t, under(weights, 'ln2'), 1e-5), under(weights, 'ffn.layers.0.0')))
+    return t + linear(hidden, under(weights, 'ffn.layers.1'))

@@ -9,8 +9,7 @@ from itertools import product
 from math import floor, prod
 
 import torch
-from published_early_equations import gelu
-from published_survey import Weights, layer_norm, linear, under
+from published_survey import Weights, gelu, layer_norm, linear, under
 from torch import Tensor
 
 Size = tuple[int, ...]

@@ -13,9 +13,9 @@ one, T tokens of a window, S tokens that are attended to.
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
-from published_early_equations import gelu
 from published_equations import softmax, split
 from torch import Tensor
 
@@ -57,6 +57,14 @@ def batch_norm(x: Tensor, w: Weights, training: bool) -> Tensor:
     return (x - mean) / (variance + 1e-5).sqrt() * w['weight'] + w['bias']
 
 
+def as_it_is(x: Tensor) -> Tensor:
+    return x
+
+
+def gelu(x: Tensor) -> Tensor:
+    return x * (1 + torch.erf(x / 2**0.5)) / 2
+
+
 def relu(x: Tensor) -> Tensor:
     return x.clamp(min=0)
 
@@ -85,20 +93,32 @@ def framed(x: Tensor, width: int, value: float = 0.0) -> Tensor:
     return frame
 
 
-def under_kernel(x: Tensor, side: int, stride: int) -> Iterator[tuple[int, int, Tensor]]:
+def under_kernel(x: Tensor, side: int, stride: int, dilation: int = 1) -> Iterator[tuple[int, int, Tensor]]:
     """Of each place of a kernel its row, its column and all pixels that it meets; a remainder is cropped."""
-    rows, columns = ((whole - side) // stride * stride + 1 for whole in x.shape[1:3])
+    rows, columns = ((whole - (side - 1) * dilation - 1) // stride * stride + 1 for whole in x.shape[1:3])
     for i in range(side):
         for j in range(side):
-            yield i, j, x[:, i : i + rows : stride, j : j + columns : stride]
+            top, left = i * dilation, j * dilation
+            yield i, j, x[:, top : top + rows : stride, left : left + columns : stride]
 
 
-def convolution(x: Tensor, w: Weights, side: int, stride: int = 1, padding: int = 0, bias: bool = True) -> Tensor:
+def convolution(
+    x: Tensor, w: Weights, side: int, stride: int = 1, padding: int = 0, bias: bool = True, dilation: int = 1
+) -> Tensor:
     """``(N, H, W, C)`` by a kernel ``(C_out, C, k, k)``."""
     kernel = w['weight']
     assert kernel.shape[1:] == (x.shape[3], side, side)
-    out = sum(pixels @ kernel[:, :, i, j].T for i, j, pixels in under_kernel(framed(x, padding), side, stride))
+    met = under_kernel(framed(x, padding), side, stride, dilation)
+    out = sum(pixels @ kernel[:, :, i, j].T for i, j, pixels in met)
     return out + w['bias'] if bias else out
+
+
+def normed(
+    x: Tensor, w: Weights, training: bool, side: int = 1, stride: int = 1, act: Callable = relu, bias: bool = False
+) -> Tensor:
+    """A convolution, its batch normalisation, and an activation; the size stays, or is divided."""
+    x = convolution(x, under(w, 'conv'), side, stride, padding=side // 2, bias=bias)
+    return act(batch_norm(x, under(w, 'bn'), training))
 
 
 def depthwise(
@@ -170,10 +190,43 @@ def branches(w: Weights) -> tuple[Weights, Weights, Weights, Weights]:
     )
 
 
+def block(x: Tensor, w: Weights, attention: Callable, feed_forward: Callable = mlp, eps: float = 1e-5) -> Tensor:
+    """``x + attention(norm(x), weights)``, and the same with the feed-forward."""
+    norm1, w1, norm2, w2 = branches(w)
+    x = x + attention(layer_norm(x, norm1, eps), w1)
+    return x + feed_forward(layer_norm(x, norm2, eps), w2)
+
+
 def plain_block(x: Tensor, w: Weights, heads: int, eps: float) -> Tensor:
-    norm1, attention, norm2, feed_forward = branches(w)
-    x = x + self_attention(layer_norm(x, norm1, eps), attention, heads)
-    return x + mlp(layer_norm(x, norm2, eps), feed_forward)
+    return block(x, w, partial(self_attention, heads=heads), eps=eps)
+
+
+def unbiased_block(x: Tensor, w: Weights, heads: int, gain: float = 1.0) -> Tensor:
+    """Q, K and V have no bias, the feed-forward three times the channels."""
+
+    def attention(x: Tensor, w: Weights) -> Tensor:
+        qkv = linear(x, under(w, 'qkv'), bias=False).chunk(3, dim=-1)
+        return gain * linear(attend(*qkv, heads), under(w, 'proj'))
+
+    return block(x, w, attention, lambda x, w: gain * mlp(x, w, ratio=3))
+
+
+def after_classes(x: Tensor, w: Weights) -> Tensor:
+    """A map, or tokens of one, as tokens behind the class tokens."""
+    return torch.cat([w['class_tokens'].expand(len(x), -1, -1), tokens_of(x)], dim=1)
+
+
+def in_vit(x: Tensor, w: Weights, block: Callable, eps: float = 1e-6) -> Tensor:
+    """Tokens of a map, a class token, positions, blocks ``(x, weights, size, index)``, a last norm."""
+    size, x = x.shape[1:3], after_classes(x, w) + w['position.vectors']
+    for index, weights in enumerate(every(w, 'blocks')):
+        x = block(x, weights, size, index)
+    return layer_norm(x, under(w, 'norm'), eps)
+
+
+def in_small_vit(x: Tensor, w: Weights, block: Callable) -> Tensor:
+    (w_s,) = every(w, 'stages')
+    return in_vit(convolution(x, under(w_s, 'embed.projection'), 16, stride=16), w_s, block)
 
 
 # Windows: tokens that see each other, wherever they stand.
@@ -280,9 +333,9 @@ def merge(x: Tensor) -> Tensor:
     return torch.stack([x[:, i::2, j::2] for i in (0, 1) for j in (0, 1)], dim=-1).flatten(3)
 
 
-def patches_or_merged(x: Tensor, w: Weights, is_first: bool) -> Tensor:
+def patches_or_merged(x: Tensor, w: Weights, stage: int) -> Tensor:
     """Swin's tokens: of 4x4 patches, normalised; in later stages merged, normalised and then multiplied."""
-    if is_first:
+    if stage == 0:
         return layer_norm(convolution(even(x, 4), under(w, 'projection'), 4, stride=4), under(w, 'norm'), 1e-5)
     return linear(layer_norm(merge(x), under(w, 'norm'), 1e-5), under(w, 'reduction'), bias=False)
 
@@ -290,6 +343,11 @@ def patches_or_merged(x: Tensor, w: Weights, is_first: bool) -> Tensor:
 def shifted(index: int, size: Size, window: Size, rows: int) -> Size:
     """Every second block's shift; a grid whose shorter side is a window's is not shifted (Swin's classifiers)."""
     return (rows, rows) if index % 2 and min(size) != min(window) else (0, 0)
+
+
+def shifted_attention(x: Tensor, w: Weights, heads: int, index: int, window: Size) -> Tensor:
+    shift = shifted(index, x.shape[1:3], window, 3)
+    return linear(window_attention(x, w, heads, window, shift=shift)[0], under(w, 'proj'))
 
 
 def shortened(window: int, built: Size | None, stage: int, is_cropped: bool = False) -> Size:
@@ -301,17 +359,22 @@ def shortened(window: int, built: Size | None, stage: int, is_cropped: bool = Fa
     return side, side
 
 
-def swin(x, w, heads, stages=range(4), training=False, built=None):
+def in_stages(x, w, heads, stages, attention, embed=patches_or_merged):
+    """Stages of blocks with ``attention(map, weights, heads, stage, index, is_last)``, as Swin has them."""
     for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
-        window = shortened(7, built, stage)
-        x = patches_or_merged(x, under(w_s, 'embed'), stage == 0)
-        for index, block in enumerate(every(w_s, 'blocks')):
-            norm1, attention, norm2, feed_forward = branches(block)
-            shift = shifted(index, x.shape[1:3], window, 3)
-            read, _ = window_attention(layer_norm(x, norm1, 1e-5), attention, h, window, shift=shift)
-            x = x + linear(read, under(attention, 'proj'))
-            x = x + mlp(layer_norm(x, norm2, 1e-5), feed_forward)
+        x = embed(x, under(w_s, 'embed'), stage)
+        blocks = every(w_s, 'blocks')
+        for index, weights in enumerate(blocks):
+            place = dict(heads=h, stage=stage, index=index, is_last=index == len(blocks) - 1)
+            x = block(x, weights, partial(attention, **place))
     return tokens_of(layer_norm(x, under(w_s, 'norm'), 1e-5) if 3 in stages else x)
+
+
+def swin(x, w, heads, stages=range(4), training=False, built=None):
+    def attention(x: Tensor, w: Weights, heads: int, stage: int, index: int, is_last: bool) -> Tensor:
+        return shifted_attention(x, w, heads, index, shortened(7, built, stage))
+
+    return in_stages(x, w, heads, stages, attention)
 
 
 # Swin v2: cosines as logits, biases by a function of the offset, normalisation behind.
@@ -357,7 +420,7 @@ def swin_v2(x, w, heads, stages=range(4), training=False, built=None):
         window = shortened(8, built, stage)
         embed = under(w_s, 'embed')
         if stage == 0:
-            x = patches_or_merged(x, embed, True)
+            x = patches_or_merged(x, embed, stage)
         else:
             x = layer_norm(linear(merge(x), under(embed, 'reduction'), bias=False), under(embed, 'norm'), 1e-5)
         for index, block in enumerate(every(w_s, 'blocks')):
@@ -384,17 +447,12 @@ def pvt(x, w, heads, stages=range(4), training=False):
         x = convolution(x, under(w_s, 'embed.projection'), side, stride=side)
         size = x.shape[1:3]
         x = layer_norm(tokens_of(x), under(w_s, 'embed.norm'), 1e-5)
-        if stage == 3:
-            x = torch.cat([torch.cat([w_s['class_tokens']] * len(x)), x], dim=1)
-        x = x + w_s['position.vectors']
-        for block in every(w_s, 'blocks'):
-            norm1, attention, norm2, feed_forward = branches(block)
-            normed = layer_norm(x, norm1, 1e-6)
-            if stage == 3:
-                x = x + self_attention(normed, attention, h)
-            else:
-                x = x + reduced_attention(normed, attention, h, size, ratio=(8, 4, 2)[stage])
-            x = x + mlp(layer_norm(x, norm2, 1e-6), feed_forward, ratio=(8, 8, 4, 4)[stage])
+        x = (after_classes(x, w_s) if stage == 3 else x) + w_s['position.vectors']
+        attention = partial(self_attention, heads=h)
+        if stage < 3:
+            attention = partial(reduced_attention, heads=h, size=size, ratio=(8, 4, 2)[stage])
+        for weights in every(w_s, 'blocks'):
+            x = block(x, weights, attention, partial(mlp, ratio=(8, 8, 4, 4)[stage]), 1e-6)
         if stage == 3:
             return layer_norm(x, under(w_s, 'norm'), 1e-6)
         x = map_of(x, size)
@@ -433,19 +491,16 @@ def rest(x, w, heads, stages=range(4), training=False):
     for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
         embed = under(w_s, 'embed')
         if stage == 0:
-            for index, stride in enumerate((2, 1, 2)):
-                layer = under(embed, f'layers.{index}')
-                x = convolution(x, under(layer, 'conv'), 3, stride, padding=1, bias=False)
-                x = x if index == 2 else relu(batch_norm(x, under(layer, 'bn'), training))
+            first, second, third = every(embed, 'layers')
+            x = normed(normed(x, first, training, 3, stride=2), second, training, 3)
+            x = convolution(x, under(third, 'conv'), 3, stride=2, padding=1, bias=False)
         else:
             x = convolution(x, under(embed, 'projection'), 3, stride=2, padding=1)
             x = batch_norm(x, under(embed, 'norm'), training)
         x = pixel_attention(x, under(w_s, 'position.module.conv'))
         size, x = x.shape[1:3], tokens_of(x)
-        for block in every(w_s, 'blocks'):
-            norm1, attention, norm2, feed_forward = branches(block)
-            x = x + mixed_attention(layer_norm(x, norm1, 1e-5), attention, h, size, stage)
-            x = x + mlp(layer_norm(x, norm2, 1e-5), feed_forward)
+        for weights in every(w_s, 'blocks'):
+            x = block(x, weights, partial(mixed_attention, heads=h, size=size, stage=stage))
         x = layer_norm(x, under(w_s, 'norm'), 1e-5) if stage == 3 else map_of(x, size)
     return x if 3 in stages else tokens_of(x)
 
@@ -467,24 +522,22 @@ def stripe_attention(x: Tensor, w: Weights, heads: int, window: Size) -> Tensor:
 
 
 def cswin(x, w, heads, stages=range(4), training=False):
-    for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
+    def embed(x: Tensor, w: Weights, stage: int) -> Tensor:
         side, stride, padding = (7, 4, 2) if stage == 0 else (3, 2, 1)
-        x = convolution(x, under(w_s, 'embed.projection'), side, stride, padding)
-        x = layer_norm(x, under(w_s, 'embed.norm'), 1e-5)
+        return layer_norm(convolution(x, under(w, 'projection'), side, stride, padding), under(w, 'norm'), 1e-5)
+
+    def attention(x: Tensor, w: Weights, heads: int, stage: int, index: int, is_last: bool) -> Tensor:
         rows, columns = x.shape[1:3]
-        for block in every(w_s, 'blocks'):
-            norm1, attention, norm2, feed_forward = branches(block)
-            normed = layer_norm(x, norm1, 1e-5)
-            if stage == 3:
-                read = stripe_attention(normed, attention, h, (rows, columns))
-            else:
-                width = (1, 2, 7)[stage]
-                vertical = stripe_attention(normed, under(attention, 'branches.0'), h // 2, (rows, width))
-                horizontal = stripe_attention(normed, under(attention, 'branches.1'), h // 2, (width, columns))
-                read = torch.cat([vertical, horizontal], dim=-1)
-            x = x + linear(read, under(attention, 'proj'))
-            x = x + mlp(layer_norm(x, norm2, 1e-5), feed_forward)
-    return tokens_of(layer_norm(x, under(w_s, 'norm'), 1e-5) if 3 in stages else x)
+        if stage == 3:
+            read = stripe_attention(x, w, heads, (rows, columns))
+        else:
+            width = (1, 2, 7)[stage]
+            vertical = stripe_attention(x, under(w, 'branches.0'), heads // 2, (rows, width))
+            horizontal = stripe_attention(x, under(w, 'branches.1'), heads // 2, (width, columns))
+            read = torch.cat([vertical, horizontal], dim=-1)
+        return linear(read, under(w, 'proj'))
+
+    return in_stages(x, w, heads, stages, attention, embed)
 
 
 # CeiT: a convolution in the feed-forward, which the class token passes by, and attention to the class tokens of all
@@ -503,17 +556,13 @@ def local_feed_forward(x: Tensor, w: Weights, size: Size, training: bool) -> Ten
 def ceit(x, w, heads, training=False):
     """The class token of each block, ``(N, depth, C)``."""
     (w_s,) = every(w, 'stages')
-    layer = under(w_s, 'embed.layers.0')
-    x = convolution(x, under(layer, 'conv'), 7, stride=2, padding=3, bias=False)
-    x = batch_norm(x, under(layer, 'bn'), training)
+    x = normed(x, under(w_s, 'embed.layers.0'), training, 7, 2, as_it_is)
     x = convolution(max_pooling(x), under(w_s, 'embed.patch.projection'), 4, stride=4)
-    size = x.shape[1:3]
-    x = torch.cat([torch.cat([w_s['class_tokens']] * len(x)), tokens_of(x)], dim=1) + w_s['position.vectors']
+    feed_forward = partial(local_feed_forward, size=x.shape[1:3], training=training)
+    x = after_classes(x, w_s) + w_s['position.vectors']
     layers = []
-    for block in every(w_s, 'blocks'):
-        norm1, attention, norm2, feed_forward = branches(block)
-        x = x + self_attention(layer_norm(x, norm1, 1e-6), attention, heads[0])
-        x = x + local_feed_forward(layer_norm(x, norm2, 1e-6), feed_forward, size, training)
+    for weights in every(w_s, 'blocks'):
+        x = block(x, weights, partial(self_attention, heads=heads[0]), feed_forward, 1e-6)
         layers.append(x[:, 0])
     return torch.stack(layers, dim=1)
 
@@ -537,8 +586,8 @@ def cpvt(x, w, heads, training=False):
     (w_s,) = every(w, 'stages')
     x = convolution(x, under(w_s, 'embed.projection'), 16, stride=16)
     size, x = x.shape[1:3], tokens_of(x)
-    for index, block in enumerate(every(w_s, 'blocks')):
-        x = plain_block(x, block, heads[0], 1e-6)
+    for index, weights in enumerate(every(w_s, 'blocks')):
+        x = plain_block(x, weights, heads[0], 1e-6)
         if index < 5:
             x = map_of(x, size)
             x = tokens_of(depthwise(x, under(w_s, f'peg.{index}.proj')) + x)
@@ -559,11 +608,10 @@ def pyramid_attention(x: Tensor, w: Weights, heads: int, size: Size, stage: int,
     return linear(attend(linear(x, under(w, 'query')), k, v, heads), under(w, 'proj'))
 
 
-def inverted_residual(x: Tensor, w: Weights, ratio: int) -> Tensor:
-    """On a map."""
+def inverted_residual(x: Tensor, w: Weights, size: Size, ratio: int) -> Tensor:
     assert len(w['fc1.weight']) == ratio * x.shape[-1]
-    x = hard_swish(depthwise(hard_swish(linear(x, under(w, 'fc1'))), under(w, 'local.module.conv')))
-    return linear(x, under(w, 'fc2'))
+    x = map_of(hard_swish(linear(x, under(w, 'fc1'))), size)
+    return linear(tokens_of(hard_swish(depthwise(x, under(w, 'local.module.conv')))), under(w, 'fc2'))
 
 
 def p2t(x, w, heads, stages=range(4), training=False):
@@ -572,11 +620,10 @@ def p2t(x, w, heads, stages=range(4), training=False):
         x = convolution(x, under(w_s, 'embed.projection'), side, stride, padding)
         size, x = x.shape[1:3], layer_norm(tokens_of(x), under(w_s, 'embed.norm'), 1e-5)
         convolutions = every(under(w_s, 'blocks.0.attention.part.reduce'), 'convolutions')
-        for block in every(w_s, 'blocks'):
-            norm1, attention, norm2, feed_forward = branches(block)
-            x = x + pyramid_attention(layer_norm(x, norm1, 1e-6), attention, h, size, stage, convolutions)
-            normed = map_of(layer_norm(x, norm2, 1e-6), size)
-            x = x + tokens_of(inverted_residual(normed, feed_forward, ratio=(8, 8, 4, 4)[stage]))
+        attention = partial(pyramid_attention, heads=h, size=size, stage=stage, convolutions=convolutions)
+        feed_forward = partial(inverted_residual, size=size, ratio=(8, 8, 4, 4)[stage])
+        for weights in every(w_s, 'blocks'):
+            x = block(x, weights, attention, feed_forward, 1e-6)
         x = map_of(x, size)
     return tokens_of(x)
 
@@ -590,20 +637,19 @@ def shuffle(x, w, heads, stages=range(4), training=False, built=None):
         embed = under(w_s, 'embed')
         if stage == 0:
             for layer in every(embed, 'layers'):
-                x = convolution(x, under(layer, 'conv'), 3, stride=2, padding=1)
-                x = relu6(batch_norm(x, under(layer, 'bn'), training))
+                x = normed(x, layer, training, 3, 2, relu6, bias=True)
             x = convolution(x, under(embed, 'patch.projection'), 1)
         else:
             layer = under(embed, 'layers.0')
             x = batch_norm(x, under(layer, 'bn'), training)
             x = convolution(x, under(layer, 'conv'), 2, stride=2, bias=False)
-        for index, block in enumerate(every(w_s, 'blocks')):
-            norm1, attention, norm3, feed_forward = branches(block)
-            normed = batch_norm(x, norm1, training)
-            read, _ = window_attention(normed, attention, h, window, dilated=index % 2 == 1, bias=False)
+        for index, weights in enumerate(every(w_s, 'blocks')):
+            norm1, attention, norm3, feed_forward = branches(weights)
+            y = batch_norm(x, norm1, training)
+            read, _ = window_attention(y, attention, h, window, dilated=index % 2 == 1, bias=False)
             x = x + linear(read, under(attention, 'proj'))
-            normed = batch_norm(x, under(block, 'between.norm'), training)
-            x = x + depthwise(normed, under(block, 'between.part.module.conv'), 7)
+            y = batch_norm(x, under(weights, 'between.norm'), training)
+            x = x + depthwise(y, under(weights, 'between.part.module.conv'), 7)
             x = x + mlp(batch_norm(x, norm3, training), feed_forward, relu6)
     return tokens_of(x)
 
@@ -612,16 +658,12 @@ def shuffle(x, w, heads, stages=range(4), training=False, built=None):
 
 
 def gg(x, w, heads, stages=range(4), training=False, built=None):
-    for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
-        window = shortened(7, built, stage)
-        x = patches_or_merged(x, under(w_s, 'embed'), stage == 0)
-        for block in every(w_s, 'blocks'):
-            norm1, attention, norm2, feed_forward = branches(block)
-            glance, v = window_attention(layer_norm(x, norm1, 1e-5), attention, h, window, dilated=True)
-            gaze = depthwise(v, under(attention, 'local.module.conv'), side=(9, 5, 3, 3)[stage])
-            x = x + linear(glance + gaze, under(attention, 'proj'))
-            x = x + mlp(layer_norm(x, norm2, 1e-5), feed_forward)
-    return tokens_of(layer_norm(x, under(w_s, 'norm'), 1e-5) if 3 in stages else x)
+    def attention(x: Tensor, w: Weights, heads: int, stage: int, index: int, is_last: bool) -> Tensor:
+        glance, v = window_attention(x, w, heads, shortened(7, built, stage), dilated=True)
+        gaze = depthwise(v, under(w, 'local.module.conv'), side=(9, 5, 3, 3)[stage])
+        return linear(glance + gaze, under(w, 'proj'))
+
+    return in_stages(x, w, heads, stages, attention)
 
 
 # LocalViT: an inverted residual with squeeze and excitation as the feed-forward, which leaves the class token alone.
@@ -647,17 +689,13 @@ def squeezed_feed_forward(x: Tensor, w: Weights, training: bool) -> Tensor:
 
 
 def localvit(x, w, heads, training=False):
-    (w_s,) = every(w, 'stages')
-    x = convolution(x, under(w_s, 'embed.projection'), 16, stride=16)
-    size = x.shape[1:3]
-    x = torch.cat([torch.cat([w_s['class_tokens']] * len(x)), tokens_of(x)], dim=1) + w_s['position.vectors']
-    for block in every(w_s, 'blocks'):
-        norm1, attention, _, feed_forward = branches(block)
+    def block(x: Tensor, w: Weights, size: Size, index: int) -> Tensor:
+        norm1, attention, _, feed_forward = branches(w)
         x = x + self_attention(layer_norm(x, norm1, 1e-6), attention, heads[0])
         classes, grid = apart(x, size)
-        grid = grid + squeezed_feed_forward(grid, feed_forward, training)
-        x = torch.cat([classes, tokens_of(grid)], dim=1)
-    return layer_norm(x, under(w_s, 'norm'), 1e-6)
+        return torch.cat([classes, tokens_of(grid + squeezed_feed_forward(grid, feed_forward, training))], dim=1)
+
+    return in_small_vit(x, w, block)
 
 
 # DeepViT: new maps of those of all heads, in the last five of 16 blocks; branches of half their input, doubled.
@@ -675,24 +713,18 @@ def re_attention(x: Tensor, w: Weights, heads: int, training: bool) -> Tensor:
 
 def deepvit(x, w, heads, training=False):
     (w_s,) = every(w, 'stages')
-    embed = under(w_s, 'embed')
-    for layer, (side, stride) in zip(every(embed, 'layers'), ((7, 2), (3, 1))):
-        x = convolution(x, under(layer, 'conv'), side, stride, padding=side // 2, bias=False)
-        x = relu(batch_norm(x, under(layer, 'bn'), training))
-    x = tokens_of(convolution(x, under(embed, 'patch.projection'), 8, stride=8))
-    x = torch.cat([torch.cat([w_s['class_tokens']] * len(x)), x], dim=1) + w_s['position.vectors']
-    for index, block in enumerate(every(w_s, 'blocks')):
-        norm1, attention, norm2, feed_forward = branches(block)
-        normed = layer_norm(0.5 * x, norm1, 1e-6)
+    for layer, (side, stride) in zip(every(w_s, 'embed.layers'), ((7, 2), (3, 1))):
+        x = normed(x, layer, training, side, stride)
+
+    def block(x: Tensor, w: Weights, size: Size, index: int) -> Tensor:
+        norm1, attention, norm2, feed_forward = branches(w)
+        y = layer_norm(0.5 * x, norm1, 1e-6)
         mixes = index >= 11
-        read = (
-            re_attention(normed, attention, heads[0], training)
-            if mixes
-            else self_attention(normed, attention, heads[0])
-        )
+        read = re_attention(y, attention, heads[0], training) if mixes else self_attention(y, attention, heads[0])
         x = x + read / 0.5
-        x = x + mlp(layer_norm(0.5 * x, norm2, 1e-6), feed_forward, ratio=3) / 0.5
-    return layer_norm(x, under(w_s, 'norm'), 1e-6)
+        return x + mlp(layer_norm(0.5 * x, norm2, 1e-6), feed_forward, ratio=3) / 0.5
+
+    return in_vit(convolution(x, under(w_s, 'embed.patch.projection'), 8, stride=8), w_s, block)
 
 
 # T2T-ViT: a soft split's tokens are all that lies under a kernel; between two splits is an attention.
@@ -724,11 +756,8 @@ def t2t(x, w, heads, training=False):
     for transformer in every(w_s, 'embed.transformers'):
         x, size = soft_split(map_of(narrowed(x, transformer), size), 3, 2, 1)
     x = linear(x, under(w_s, 'embed.project'))
-    x = torch.cat([torch.cat([w_s['class_tokens']] * len(x)), x], dim=1)
+    x = after_classes(x, w_s)
     x = x + waves(*x.shape[1:])
-    for block in every(w_s, 'blocks'):
-        norm1, attention, norm2, feed_forward = branches(block)
-        q, k, v = linear(layer_norm(x, norm1, 1e-5), under(attention, 'qkv'), bias=False).chunk(3, dim=-1)
-        x = x + linear(attend(q, k, v, heads[0]), under(attention, 'proj'))
-        x = x + mlp(layer_norm(x, norm2, 1e-5), feed_forward, ratio=3)
+    for weights in every(w_s, 'blocks'):
+        x = unbiased_block(x, weights, heads[0])
     return layer_norm(x, under(w_s, 'norm'), 1e-5)

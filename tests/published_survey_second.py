@@ -6,36 +6,45 @@ the weights of a part by their names in it.
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from published_equations import softmax, split
 from published_survey import (
     Size,
     Weights,
+    after_classes,
+    as_it_is,
     attend,
     average_pooling,
     batch_norm,
+    block,
     branches,
     convolution,
     depthwise,
     every,
     framed,
     gelu,
+    in_small_vit,
+    in_stages,
+    in_vit,
     in_windows,
     layer_norm,
     linear,
     map_of,
     max_pooling,
     mlp,
+    normed,
     patches_or_merged,
     plain_block,
     relative_bias,
     relu,
     self_attention,
-    shifted,
+    shifted_attention,
     shortened,
     sigmoid,
     tokens_of,
+    unbiased_block,
     under,
     under_kernel,
     window_attention,
@@ -45,42 +54,25 @@ from torch import Tensor
 # A plain ViT, whose blocks or stem are another's.
 
 
-def in_vit(x: Tensor, w: Weights, block: Callable, eps: float = 1e-6) -> Tensor:
-    """Tokens of a map, a class token, positions, blocks ``(x, weights, size, index)``, a last norm."""
-    size = x.shape[1:3]
-    x = torch.cat([torch.cat([w['class_tokens']] * len(x)), tokens_of(x)], dim=1) + w['position.vectors']
-    for index, weights in enumerate(every(w, 'blocks')):
-        x = block(x, weights, size, index)
-    return layer_norm(x, under(w, 'norm'), eps)
-
-
-def in_small_vit(x: Tensor, w: Weights, block: Callable) -> Tensor:
-    (w_s,) = every(w, 'stages')
-    return in_vit(convolution(x, under(w_s, 'embed.projection'), 16, stride=16), w_s, block)
-
-
 def rezero(x, w, heads, training=False):
-    def block(x: Tensor, w: Weights, size: Size, index: int) -> Tensor:
+    def alike(x: Tensor, w: Weights, size: Size, index: int) -> Tensor:
         _, attention, _, feed_forward = branches(w)
         (alpha,) = w['attention.scale.weight']
         x = x + alpha * self_attention(x, attention, heads[0])
         return x + alpha * mlp(x, feed_forward)
 
-    return in_small_vit(x, w, block)
+    return in_small_vit(x, w, alike)
 
 
 def early_convolutions(x, w, heads, training=False):
     (w_s,) = every(w, 'stages')
-    for layer in every(under(w_s, 'embed'), 'layers'):
-        x = convolution(x, under(layer, 'conv'), 3, stride=2, padding=1, bias=False)
-        x = relu(batch_norm(x, under(layer, 'bn'), training))
+    for layer in every(w_s, 'embed.layers'):
+        x = normed(x, layer, training, 3, 2)
 
-    def block(x: Tensor, w: Weights, size: Size, index: int) -> Tensor:
-        norm1, attention, norm2, feed_forward = branches(w)
-        x = x + self_attention(layer_norm(x, norm1, 1e-5), attention, heads[0])
-        return x + mlp(layer_norm(x, norm2, 1e-5), feed_forward, ratio=3)
+    def narrow(x: Tensor, w: Weights, size: Size, index: int) -> Tensor:
+        return block(x, w, partial(self_attention, heads=heads[0]), partial(mlp, ratio=3))
 
-    return in_vit(convolution(x, under(w_s, 'embed.patch.projection'), 1), w_s, block, 1e-5)
+    return in_vit(convolution(x, under(w_s, 'embed.patch.projection'), 1), w_s, narrow, 1e-5)
 
 
 def sparse_attention(x: Tensor, w: Weights, heads: int, seen: Callable) -> Tensor:
@@ -97,18 +89,16 @@ def sparse_attention(x: Tensor, w: Weights, heads: int, seen: Callable) -> Tenso
 
 
 def sparse(x, w, heads, training=False):
-    def block(x: Tensor, w: Weights, size: Size, index: int) -> Tensor:
+    def alternating(x: Tensor, w: Weights, size: Size, index: int) -> Tensor:
         def seen(i: int, j: int) -> bool:
             if not i or not j:  # the class token
                 return True
             rows, columns = (abs(a - b) for a, b in zip(divmod(i - 1, size[1]), divmod(j - 1, size[1])))
             return rows % 4 == columns % 4 == 0 if index % 2 else rows <= 2 and columns <= 2
 
-        norm1, attention, norm2, feed_forward = branches(w)
-        x = x + sparse_attention(layer_norm(x, norm1, 1e-6), attention, heads[0], seen)
-        return x + mlp(layer_norm(x, norm2, 1e-6), feed_forward)
+        return block(x, w, partial(sparse_attention, heads=heads[0], seen=seen), eps=1e-6)
 
-    return in_small_vit(x, w, block)
+    return in_small_vit(x, w, alternating)
 
 
 def random_features(x: Tensor, directions: Tensor) -> Tensor:
@@ -128,12 +118,10 @@ def performer_attention(x: Tensor, w: Weights, heads: int) -> Tensor:
 
 
 def performer(x, w, heads, training=False):
-    def block(x: Tensor, w: Weights, size: Size, index: int) -> Tensor:
-        norm1, attention, norm2, feed_forward = branches(w)
-        x = x + performer_attention(layer_norm(x, norm1, 1e-6), attention, heads[0])
-        return x + mlp(layer_norm(x, norm2, 1e-6), feed_forward)
+    def linear_in_tokens(x: Tensor, w: Weights, size: Size, index: int) -> Tensor:
+        return block(x, w, partial(performer_attention, heads=heads[0]), eps=1e-6)
 
-    return in_small_vit(x, w, block)
+    return in_small_vit(x, w, linear_in_tokens)
 
 
 # TokenLearner and TokenFuser: maps over the pixels, whose averages are the tokens, and gates.
@@ -165,11 +153,11 @@ def fused(x: Tensor, tokens: Tensor, w: Weights) -> Tensor:
 def token_learner(x, w, heads, training=False):
     first, second = every(w, 'stages')
     x = tokens_of(convolution(x, under(first, 'embed.projection'), 16, stride=16)) + first['position.vectors']
-    for block in every(first, 'blocks'):
-        x = plain_block(x, block, heads[0], 1e-6)
+    for weights in every(first, 'blocks'):
+        x = plain_block(x, weights, heads[0], 1e-6)
     x = learned_tokens(x, under(second, 'embed.tokenizer'))
-    for block in every(second, 'blocks'):
-        x = plain_block(x, block, heads[1], 1e-6)
+    for weights in every(second, 'blocks'):
+        x = plain_block(x, weights, heads[1], 1e-6)
     return layer_norm(x, under(second, 'norm'), 1e-6)
 
 
@@ -200,30 +188,13 @@ def hadamard_attention(x: Tensor, w: Weights, heads: int, group_width: int = 4) 
     return linear(torch.cat([sum(read[head::heads]) for head in range(heads)], dim=-1), under(w, 'proj'))
 
 
-def swin_with(x, w, heads, stages, attention):
-    """Swin, whose blocks have ``attention(map, weights, heads, stage, index, is_last)``."""
-    for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
-        x = patches_or_merged(x, under(w_s, 'embed'), stage == 0)
-        blocks = every(w_s, 'blocks')
-        for index, block in enumerate(blocks):
-            norm1, weights, norm2, feed_forward = branches(block)
-            x = x + attention(layer_norm(x, norm1, 1e-5), weights, h, stage, index, index == len(blocks) - 1)
-            x = x + mlp(layer_norm(x, norm2, 1e-5), feed_forward)
-    return tokens_of(layer_norm(x, under(w_s, 'norm'), 1e-5) if 3 in stages else x)
-
-
-def shifted_attention(x: Tensor, w: Weights, heads: int, index: int, window: Size) -> Tensor:
-    shift = shifted(index, x.shape[1:3], window, 3)
-    return linear(window_attention(x, w, heads, window, shift=shift)[0], under(w, 'proj'))
-
-
 def elsa(x, w, heads, stages=range(4), training=False, built=None):
     def attention(x: Tensor, w: Weights, heads: int, stage: int, index: int, is_last: bool) -> Tensor:
         if stage < 3:
             return hadamard_attention(x, w, heads)
         return shifted_attention(x, w, heads, index, shortened(7, built, stage))
 
-    return swin_with(x, w, heads, stages, attention)
+    return in_stages(x, w, heads, stages, attention)
 
 
 # HSwin: windows, and in the last block of a stage attention to averages over 7x7 cells.
@@ -243,7 +214,7 @@ def hswin(x, w, heads, stages=range(4), training=False, built=None):
             return pooled_attention(x, w, heads)
         return shifted_attention(x, w, heads, index, shortened(7, built, stage))
 
-    return swin_with(x, w, heads, stages, attention)
+    return in_stages(x, w, heads, stages, attention)
 
 
 # MSG: a messenger a window, first of its tokens; of a region's messengers the channels are shuffled.
@@ -284,14 +255,14 @@ def msg(x, w, heads, stages=range(4), training=False):
     for w_s, h, stage, region in zip(every(w, 'stages'), heads, stages, (4, 4, 2, 1)):
         embed = under(w_s, 'embed')
         if stage == 0:
-            x = patches_or_merged(x, under(embed, 'embed'), True)
+            x = patches_or_merged(x, under(embed, 'embed'), stage)
             rows, columns = (-(-side // 7) for side in x.shape[1:3])
             own = [embed['messengers'][:, row % 4, column % 4] for row in range(rows) for column in range(columns)]
             messengers = torch.stack(own, dim=1).reshape(1, rows, columns, -1).expand(len(x), -1, -1, -1)
         else:
-            x, messengers = (patches_or_merged(each, embed, False) for each in (x, messengers))
-        for block in every(w_s, 'blocks'):
-            norm1, attention, norm2, feed_forward = branches(block)
+            x, messengers = (patches_or_merged(each, embed, stage) for each in (x, messengers))
+        for weights in every(w_s, 'blocks'):
+            norm1, attention, norm2, feed_forward = branches(weights)
             read, said = with_messengers(layer_norm(x, norm1, 1e-5), layer_norm(messengers, norm1, 1e-5), attention, h)
             x, messengers = x + read, shuffled(messengers + said, region)
             x, messengers = (each + mlp(layer_norm(each, norm2, 1e-5), feed_forward) for each in (x, messengers))
@@ -306,19 +277,6 @@ def silu(x: Tensor) -> Tensor:
     return x * (1 + torch.tanh(x / 2)) / 2  # the sigmoid, where its exponential is too large, too
 
 
-def dilated(x: Tensor, w: Weights, side: int, stride: int, dilation: int) -> Tensor:
-    """A convolution whose kernel's places are apart; the size is that of the map, divided."""
-    padding = math.ceil(((side - 1) * dilation + 1 - stride) / 2)
-    x = framed(x, padding)
-    rows, columns = (1 + (whole - (side - 1) * dilation - 1) // stride * stride for whole in x.shape[1:3])
-    out = w['bias']
-    for i in range(side):
-        for j in range(side):
-            top, left = i * dilation, j * dilation
-            out = out + x[:, top : top + rows : stride, left : left + columns : stride] @ w['weight'][:, :, i, j].T
-    return out
-
-
 def token_performer(x: Tensor, w: Weights, epsilon: float = 0.0) -> Tensor:
     q, k, v = linear(x, under(w, 'qkv')).chunk(3, dim=-1)
     products = random_features(q, w['directions']) @ random_features(k, w['directions']).mT
@@ -328,9 +286,10 @@ def token_performer(x: Tensor, w: Weights, epsilon: float = 0.0) -> Tensor:
 def reduction_cell(
     x: Tensor, w: Weights, side: int, stride: int, dilations: Sequence[int], training: bool
 ) -> tuple[Tensor, Size]:
-    scales = [
-        gelu(dilated(x, weights, side, stride, dilation)) for weights, dilation in zip(every(w, 'pyramid'), dilations)
-    ]
+    scales = []
+    for weights, dilation in zip(every(w, 'pyramid'), dilations):
+        padding = math.ceil(((side - 1) * dilation + 1 - stride) / 2)
+        scales.append(gelu(convolution(x, weights, side, stride, padding, dilation=dilation)))
     scales = torch.cat(scales, dim=-1)
     size = scales.shape[1:3]
     if 'norm.weight' not in w:
@@ -338,7 +297,7 @@ def reduction_cell(
     first, second, third = every(w, 'local')
     strides = {4: (2, 2, 1), 2: (2, 1, 1)}[stride]
     x = silu(convolution(x, under(first, 'conv'), 3, strides[0], padding=1))
-    x = silu(batch_norm(convolution(x, under(second, 'conv'), 3, strides[1], padding=1), under(second, 'bn'), training))
+    x = normed(x, second, training, 3, strides[1], silu, bias=True)
     x = silu(convolution(x, under(third, 'conv'), 3, strides[2], padding=1))
     x = tokens_of(x) + token_performer(layer_norm(tokens_of(scales), under(w, 'norm'), 1e-5), under(w, 'attend'))
     hidden = gelu(linear(layer_norm(x, under(w, 'feed_norm'), 1e-5), under(w, 'feed_forward.0')))
@@ -360,8 +319,8 @@ def vitae(x, w, heads, training=False):
     for w_s, options in zip(stages, ((7, 4, (1, 2, 3, 4)), (3, 2, (1, 2, 3)), (3, 2, (1, 2)))):
         tokens, size = reduction_cell(x, under(w_s, 'embed'), *options, training)
         x = map_of(tokens, size)
-    for block in every(w_s, 'blocks'):
-        tokens = normal_cell(tokens, block, size, heads[-1], 3, training)
+    for weights in every(w_s, 'blocks'):
+        tokens = normal_cell(tokens, weights, size, heads[-1], 3, training)
     return tokens
 
 
@@ -370,15 +329,14 @@ def vitae(x, w, heads, training=False):
 
 def bottleneck(x: Tensor, w: Weights, training: bool, depth_groups: int = 1) -> Tensor:
     first, second, third = every(w, 'layers')
-    y = relu(batch_norm(convolution(x, under(first, 'conv'), 1, bias=False), under(first, 'bn'), training))
+    y = normed(x, first, training)
     if depth_groups == 1:
-        y = convolution(y, under(second, 'conv'), 3, padding=1, bias=False)
+        y = normed(y, second, training, 3)
     else:
-        y = depthwise(y, under(second, 'conv'), bias=False)
-    y = relu(batch_norm(y, under(second, 'bn'), training))
-    y = batch_norm(convolution(y, under(third, 'conv'), 1, bias=False), under(third, 'bn'), training)
+        y = relu(batch_norm(depthwise(y, under(second, 'conv'), bias=False), under(second, 'bn'), training))
+    y = normed(y, third, training, act=as_it_is)
     if 'shortcut.conv.weight' in w:
-        x = batch_norm(convolution(x, under(w, 'shortcut.conv'), 1, bias=False), under(w, 'shortcut.bn'), training)
+        x = normed(x, under(w, 'shortcut'), training, act=as_it_is)
     return relu(x + y)
 
 
@@ -392,30 +350,21 @@ def at(x: Tensor, row: Tensor, column: Tensor) -> Tensor:
     return value
 
 
-def unbiased_block(x: Tensor, w: Weights, heads: int, eps: float = 1e-5, gain: float = 1.0) -> Tensor:
-    """Q, K and V have no bias, the feed-forward three times the channels."""
-    norm1, attention, norm2, feed_forward = branches(w)
-    qkv = linear(layer_norm(x, norm1, eps), under(attention, 'qkv'), bias=False).chunk(3, dim=-1)
-    x = x + gain * linear(attend(*qkv, heads), under(attention, 'proj'))
-    return x + gain * mlp(layer_norm(x, norm2, eps), feed_forward, ratio=3)
-
-
 def sampled(x: Tensor, w: Weights, heads: int, training: bool) -> Tensor:
     """Four rounds; an image to tokens."""
-    x = convolution(x, under(w, 'stem.0.conv'), 7, 2, padding=3, bias=False)
-    x = max_pooling(relu(batch_norm(x, under(w, 'stem.0.bn'), training)))
+    x = max_pooling(normed(x, under(w, 'stem.0'), training, 7, 2))
     x = bottleneck(bottleneck(x, under(w, 'stem.2'), training), under(w, 'stem.3'), training)
     rows, columns = x.shape[1:3]
     points = [(4 * i + 2.0, 4 * j + 2.0) for i in range(rows // 4) for j in range(columns // 4)]
     points = torch.tensor([points] * len(x), dtype=torch.float64)
     offsets, tokens = torch.zeros_like(points), 0
-    for index, block in enumerate(every(w, 'blocks')):
+    for index, weights in enumerate(every(w, 'blocks')):
         seen = torch.stack(
             [torch.stack([at(own, *place) for place in places]) for own, places in zip(x, points + offsets)]
         )
         points = points + offsets.detach()
         place = linear(points / torch.tensor([rows, columns]), under(w, 'position'))
-        tokens = unbiased_block(seen + place + tokens, block, heads)
+        tokens = unbiased_block(seen + place + tokens, weights, heads)
         if index < 3:
             offsets = tokens @ w['moves'][index].T + w['shifts'][index]
     return tokens
@@ -423,10 +372,9 @@ def sampled(x: Tensor, w: Weights, heads: int, training: bool) -> Tensor:
 
 def progressive_sampling(x, w, heads, training=False):
     (w_s,) = every(w, 'stages')
-    x = sampled(x, under(w_s, 'embed'), 6, training)
-    x = torch.cat([torch.cat([w_s['class_tokens']] * len(x)), x], dim=1)
-    for block in every(w_s, 'blocks'):
-        x = unbiased_block(x, block, heads[0])
+    x = after_classes(sampled(x, under(w_s, 'embed'), 6, training), w_s)
+    for weights in every(w_s, 'blocks'):
+        x = unbiased_block(x, weights, heads[0])
     return layer_norm(x, under(w_s, 'norm'), 1e-5)
 
 
@@ -435,27 +383,16 @@ def progressive_sampling(x, w, heads, training=False):
 
 def lv_vit(x, w, heads, training=False):
     (w_s,) = every(w, 'stages')
-    for layer, (side, stride) in zip(every(under(w_s, 'embed'), 'layers'), ((7, 2), (3, 1), (3, 1))):
-        x = convolution(x, under(layer, 'conv'), side, stride, padding=side // 2, bias=False)
-        x = relu(batch_norm(x, under(layer, 'bn'), training))
-    x = tokens_of(convolution(x, under(w_s, 'embed.patch.projection'), 8, stride=8))
-    x = torch.cat([torch.cat([w_s['class_tokens']] * len(x)), x], dim=1) + w_s['position.vectors']
-    for block in every(w_s, 'blocks'):
-        x = unbiased_block(x, block, heads[0], gain=0.5)
-    return layer_norm(x, under(w_s, 'norm'), 1e-5)
+    for layer, (side, stride) in zip(every(w_s, 'embed.layers'), ((7, 2), (3, 1), (3, 1))):
+        x = normed(x, layer, training, side, stride)
+
+    def half(x: Tensor, w: Weights, size: Size, index: int) -> Tensor:
+        return unbiased_block(x, w, heads[0], gain=0.5)
+
+    return in_vit(convolution(x, under(w_s, 'embed.patch.projection'), 8, stride=8), w_s, half, 1e-5)
 
 
 # HRFormer: resolutions beside each other.
-
-
-def normed(x: Tensor, w: Weights, training: bool, side: int = 1, stride: int = 1, act: Callable = relu) -> Tensor:
-    """A convolution without a bias, its batch normalisation, and an activation."""
-    x = convolution(x, under(w, 'conv'), side, stride, padding=side // 2, bias='conv.bias' in w)
-    return act(batch_norm(x, under(w, 'bn'), training))
-
-
-def as_it_is(x: Tensor) -> Tensor:
-    return x
 
 
 def halved(x: Tensor, first: Weights, second: Weights, training: bool, act: Callable) -> Tensor:

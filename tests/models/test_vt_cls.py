@@ -32,7 +32,7 @@ def published_encoder(neck, x):
     for sample in tokens:
         for layer in neck.layers:
             sample = published.encoder_layer(sample, dict(layer.named_parameters()), heads=4)
-        vectors.append(published.layer_norm(sample, neck.norm.weight, neck.norm.bias)[0])
+        vectors.append(published.layer_norm(sample, dict(neck.norm.named_parameters()), 1e-5)[0])
     return torch.stack(vectors)
 
 
