@@ -395,10 +395,12 @@ def lv_vit(x, w, heads, training=False):
 # HRFormer: resolutions beside each other.
 
 
-def halved(x: Tensor, first: Weights, second: Weights, training: bool, act: Callable) -> Tensor:
+def halved(
+    x: Tensor, first: Weights, second: Weights, training: bool, act: Callable = relu, bias: bool = False
+) -> Tensor:
     """A depthwise convolution of stride 2, and a matrix."""
-    x = depthwise(x, under(first, 'conv'), stride=2, bias='conv.bias' in first)
-    return normed(batch_norm(x, under(first, 'bn'), training), second, training, act=act)
+    x = depthwise(x, under(first, 'conv'), stride=2, bias=bias)
+    return normed(batch_norm(x, under(first, 'bn'), training), second, training, act=act, bias=bias)
 
 
 def resized(x: Tensor, size: Size) -> Tensor:
@@ -473,5 +475,5 @@ def hrformer(x, w, heads, training=False):
 def scale_fusion(maps: list[Tensor], w: Weights, training: bool) -> Tensor:
     x, *others = (bottleneck(x, layer, training, 0) for x, layer in zip(maps, every(w, 'widen')))
     for other, layer in zip(others, every(w, 'halve')):
-        x = other + halved(x, under(layer, '0'), under(layer, '1'), training, relu)
-    return normed(x, under(w, 'leave'), training)
+        x = other + halved(x, under(layer, '0'), under(layer, '1'), training, bias=True)
+    return normed(x, under(w, 'leave'), training, bias=True)

@@ -1,7 +1,9 @@
 """Small backbones of the survey's models, and their comparison with equations, outputs and gradients."""
 
+import copy
 import math
 from functools import cache
+from inspect import signature
 
 import published_survey as published
 import published_survey_second as second
@@ -43,48 +45,77 @@ EQUATIONS = {
 }
 
 
+def read(name, whole=False):
+    """The model of a config, or all of it."""
+    config = _read(name)
+    return copy.deepcopy(config) if whole else config.model
+
+
 @cache
-def read(name):
-    return Config.fromfile(find_config(f'{name}_16xb64-300e_in1k')).model
+def _read(name):
+    return Config.fromfile(find_config(f'{name}_16xb64-300e_in1k'))
+
+
+# Images of whole windows of 7x7, and widths that parts need.
+SIZES = dict.fromkeys(('swin-tiny', 'twins-svt-small', 'gg-tiny', 'hswin-tiny', 'msg-tiny', 'hrformer-small'), 56)
+SIZES |= {'shuffle-tiny': 112}
+WIDTHS = {'msg-tiny': dict(channels=16, num_heads=2), 'vitae-small': dict(channels=12, num_heads=2, groups=3)}
+DEEP = 'cpvt-small-gap', 'deepvit-small'  # whose last blocks differ from the others
+HRFORMER = dict(
+    stem_channels=3,
+    stages=[
+        dict(modules=1, depth=1, channels=[4, 6], num_heads=[1, 2]),
+        dict(modules=2, depth=1, channels=[4, 6, 8], num_heads=[1, 2, 2]),
+    ],
+)
 
 
 def shrink(stage, widths, keep_depth):
-    """Three channels a head, four heads at most; the convolutions of a stem are narrow, too."""
+    """Three channels a head, four heads at most; of many blocks the first and the last; stems are narrow, too."""
 
     def narrow(layer):
         return layer | dict(out_channels=widths.get(layer['out_channels'], 4)) if 'out_channels' in layer else layer
 
-    small = stage | dict(channels=widths[stage['channels']], num_heads=min(4, stage['num_heads']))
-    small['depth'] = stage['depth'] if keep_depth else min(2, stage['depth'])
+    small = stage | dict(channels=widths[stage['channels']], num_heads=min(4, stage['num_heads']), drop_path=0.0)
+    if not keep_depth:
+        small |= {key: [value[0], value[-1]] for key, value in stage.items() if isinstance(value, list)}
+        small['depth'] = min(2, stage['depth'])
     if 'layers' in stage.get('embed', {}):
         small['embed'] = stage['embed'] | dict(layers=[narrow(layer) for layer in stage['embed']['layers']])
     return small
 
 
-def build(name, size, stages=None, training=False, channels=None, **options):
-    """A small backbone of a model, or of some of its stages, which all have the options.
-
-    With ``channels`` all stages are as wide. Every weight and statistic is random.
-    """
-    config = read(name).backbone.to_dict()
-    widths = {stage['channels']: 3 * min(4, stage['num_heads']) for stage in config['stages']}
-    small = [shrink(stage, widths, keep_depth=len(config['stages']) == 1) for stage in config['stages']]
+def small_config(name, size=None, stages=None, **options):
+    """A config of a small backbone of a model, or of some of its stages."""
+    config = read(name).backbone.to_dict() | dict(drop_path_rate=0.0, image_size=size or SIZES.get(name, 64))
+    if name == 'hrformer-small':
+        return config | HRFORMER | options
+    shared = {key: value for key, value in config.get('every_stage', {}).items() if key in ('channels', 'num_heads')}
+    published_stages = [shared | stage for stage in config['stages']]
+    widths = {stage['channels']: 3 * min(4, stage['num_heads']) for stage in published_stages}
+    small = [shrink(stage, widths, keep_depth=name in DEEP) for stage in published_stages]
     if stages is not None:
         small = [small[stage] for stage in stages]
         config |= dict(in_channels=5 if stages[0] else 3, out_type='tokens')
-    if channels:
-        small = [stage | dict(channels=channels, num_heads=2) for stage in small]
-    small = [stage | options for stage in small]
-    if training:
-        small = [stage | dict(drop_path=0.0) for stage in small]
-        config['drop_path_rate'] = 0.0
-    return randomise(MODELS.build(config | dict(stages=small, image_size=size))).train(training)
+    return config | dict(stages=[stage | WIDTHS.get(name, {}) for stage in small]) | options
 
 
-def randomise(part):
+def build(name, size=None, stages=None, training=False, **options):
+    """The small backbone, whose weights and statistics are all random."""
+    backbone = randomise(MODELS.build(small_config(name, size, stages, **options))).train(training)
+    if name == 'vitae-small':  # the features of its cells, as they are printed in the paper, underflow
+        for stage in backbone.stages[:2]:
+            stage.embed.attend.qkv.weight.data.mul_(0.1)
+    if name == 'ps-vit-b14':  # whose points would leave the image, and learn nothing
+        backbone.stages[0].embed.moves.data.mul_(0.1)
+    return backbone
+
+
+def randomise(part, by=0.3):
+    """Every weight and statistic away from its start, which hides what zeros and ones multiply."""
     for name, parameter in part.named_parameters():
         taps = math.prod(parameter.shape[2:])  # of a kernel, whose sums of many would amplify rounding errors
-        parameter.data.add_(0.3 * taps**-0.5 * torch.randn_like(parameter))
+        parameter.data.add_(by * taps**-0.5 * torch.randn_like(parameter))
         if name.endswith('log_scale'):
             parameter.data[0] = 5.0  # a hundred is the most that it counts for
     for module in part.modules():
@@ -119,10 +150,12 @@ def heads_of(backbone):
     return [sum(branch.num_heads for branch in getattr(part, 'branches', [part])) for part in attentions]
 
 
-def assert_is_its_equations(name, backbone, batch, size, stages=None, training=False, **options):
+def assert_is_its_equations(name, backbone, batch, size, stages=None, training=False):
     """A model's backbone, or some of its stages, on random images or maps of a size."""
     equation, reads_class_token = EQUATIONS[name]
-    options |= dict(heads=heads_of(backbone), training=training) | (dict(stages=stages) if stages else {})
+    options = dict(heads=heads_of(backbone), training=training) | (dict(stages=stages) if stages else {})
+    if 'built' in signature(equation).parameters:  # of the images
+        options['built'] = tuple(side * (2 ** (stages[0] + 1) if stages[0] else 1) for side in backbone.image_size)
 
     def theirs(x, weights):
         tokens = equation(x.permute(0, 2, 3, 1), published.under(weights, 'parts.0'), **options)

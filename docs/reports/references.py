@@ -13,7 +13,7 @@ from vt.checkpoints.weights import load_weights
 
 
 @torch.no_grad()
-def measure_difference(config: Config, reference: str, image_size: int = 224) -> float:
+def measure_difference(config: Config, reference: str, image_size: int = 224, **options: int) -> float:
     """The largest difference of logits of a random image, in parts of the largest logit; both in float32.
 
     Every weight is random, and goes to ours through a file, as a public checkpoint does.
@@ -22,9 +22,10 @@ def measure_difference(config: Config, reference: str, image_size: int = 224) ->
         config: of ours.
         reference: timm's name of the same.
         image_size: height and width.
+        **options: of timm's, such as another depth than it has.
     """
     torch.manual_seed(0)
-    public = timm.create_model(reference).eval()
+    public = timm.create_model(reference, **options).eval()
     for parameter in public.parameters():
         parameter.add_(0.02 * torch.randn_like(parameter))  # away from zeros and ones, which hide what they multiply
     model = _load(config, public.state_dict())

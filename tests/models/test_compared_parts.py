@@ -13,15 +13,8 @@ from vt.models.visual_transformers.pooling_tokenizer import nearest_square
 SIZES = [(2, 8, 5, 3, 4, 12), (1, 8, 1, 1, 1, 8), (3, 12, 2, 7, 1, 4), (1, 16, 14, 14, 16, 32), (2, 12, 6, 4, 6, 12)]
 
 
-def make(part, size, **options):
-    n, c, h, w, num_tokens, c_t = size
-    torch.manual_seed(sum(size))
-    x = torch.randn(n, c, h, w, dtype=torch.float64, requires_grad=True)
-    return part(c, c_t, num_tokens=num_tokens, **options).double(), x
-
-
-def with_value(part, pooled):
-    return pooled if isinstance(part.value, torch.nn.Identity) else pooled @ part.value.dense()
+def value_matrix(part):
+    return None if isinstance(part.value, torch.nn.Identity) else part.value.dense()
 
 
 def published_cell(sample, row, column, grid):
@@ -40,7 +33,8 @@ def published_pooling(part, x):
     rows, columns = part.grid
     cells = [(row, column) for row in range(rows) for column in range(columns)]
     pooled = torch.stack([torch.stack([published_cell(sample, *cell, part.grid) for cell in cells]) for sample in x])
-    return with_value(part, pooled)
+    w_v = value_matrix(part)
+    return pooled if w_v is None else pooled @ w_v
 
 
 def published_centres(sample, grid, iterations):
@@ -63,8 +57,7 @@ def published_clustering(part, x):
     samples = []
     for sample in x:
         centres = published_centres(sample, part.grid, ITERATIONS)
-        w_v = None if isinstance(part.value, torch.nn.Identity) else part.value.dense()
-        samples.append(published.filter_tokenizer(published.pixels(sample), centres.T, w_v))
+        samples.append(published.filter_tokenizer(published.pixels(sample), centres.T, value_matrix(part)))
     return torch.stack(samples)
 
 
@@ -73,8 +66,10 @@ def published_clustering(part, x):
     ('kind', 'equation'), [(PoolingTokenizer, published_pooling), (ClusteringTokenizer, published_clustering)]
 )
 def test_tokenizers_equal_their_definitions_with_gradients(kind, equation, size):
-    part, x = make(kind, size)
-    assert part(x).shape == (size[0], size[4], size[5])
+    n, c, h, w, num_tokens, c_t = size
+    torch.manual_seed(sum(size))
+    part, x = kind(c, c_t, num_tokens=num_tokens).double(), torch.randn(n, c, h, w).double().requires_grad_()
+    assert part(x).shape == (n, num_tokens, c_t)
     assert_same(part(x), equation(part, x), [x, *part.parameters()])
 
 

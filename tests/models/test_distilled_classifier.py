@@ -4,7 +4,6 @@ Letters: N batch, K classes.
 """
 
 import copy
-import math
 import pickle
 from pathlib import Path
 
@@ -74,15 +73,11 @@ def batch(n=3, size=(32, 48), dtype=torch.float64):
 
 
 def published_distillation(student, teacher, temperature):
-    """Written out: one image and one class at a time."""
+    """``T^2 sum p log(p / q)`` of softened probabilities, one image at a time."""
     total = 0
-    for student_logits, teacher_logits in zip(student, teacher):
-        student_sum = sum(torch.exp(logit / temperature) for logit in student_logits)
-        teacher_sum = sum(math.exp(logit / temperature) for logit in teacher_logits)
-        for student_logit, teacher_logit in zip(student_logits, teacher_logits):
-            q = torch.exp(student_logit / temperature) / student_sum
-            p = math.exp(teacher_logit / temperature) / teacher_sum
-            total = total + p * (math.log(p) - torch.log(q))
+    for logits in zip(student, teacher):
+        q, p = ((each / temperature).exp() / (each / temperature).exp().sum() for each in logits)
+        total = total + (p * (p.log() - q.log())).sum()
     return temperature**2 * total / len(student)
 
 
@@ -130,24 +125,18 @@ def test_the_losses_and_their_gradients(weights, temperature, teacher_file):
     assert not any(parameter.requires_grad for parameter in model.build_teacher().parameters())
 
 
-def test_the_teacher_is_no_part_of_the_model(teacher_file):
-    model = build(teacher_file)
-    plain = CLASSIFIERS.build(dict(type='ImageClassifier', **copy.deepcopy(STUDENT)))
-    assert list(model.state_dict()) == list(plain.state_dict())
-    assert [name for name, _ in model.named_parameters()] == [name for name, _ in plain.named_parameters()]
-    assert [name for name, _ in model.named_modules()] == [name for name, _ in plain.named_modules()]
-    plain.load_state_dict(model.state_dict())
-    model.load_state_dict(plain.state_dict())
-    inputs, _ = batch(dtype=torch.float32)
-    assert_close(model.eval()(inputs), plain.eval()(inputs))
-
-
-def test_the_teacher_stays_in_evaluation_mode(teacher_file):
+def test_the_teacher_is_no_part_of_the_model_and_stays_as_it_is(teacher_file):
     model = build(teacher_file).train()
+    plain = CLASSIFIERS.build(dict(type='ImageClassifier', **copy.deepcopy(STUDENT)))
     before = copy.deepcopy(model.build_teacher().state_dict())
     model(*batch(dtype=torch.float32), mode='loss')
     assert not any(part.training for part in model.build_teacher().modules())
     assert_close(model.build_teacher().state_dict(), before)  # statistics too
+    assert list(model.state_dict()) == list(plain.state_dict())
+    assert [name for name, _ in model.named_modules()] == [name for name, _ in plain.named_modules()]
+    plain.load_state_dict(model.state_dict())
+    inputs, _ = batch(dtype=torch.float32)
+    assert_close(model.eval()(inputs), plain.eval()(inputs))
 
 
 def test_it_is_built_when_it_is_needed_and_once(tmp_path, teacher_file):
@@ -289,21 +278,13 @@ def test_both_losses_see_the_same_dropout(teacher_file):
     assert_close(losses['loss_distillation'], 0.8 * published_distillation(logits, teacher_logits, 1.0))
 
 
+PATCHES = dict(embed=dict(type='vt.PatchEmbed', kernel_size=16))
 TOKENS = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         image_size=32,
         out_type='class_tokens',
-        stages=[
-            dict(
-                channels=8,
-                depth=1,
-                num_heads=2,
-                class_tokens=2,
-                embed=dict(type='vt.PatchEmbed', kernel_size=16),
-                norm=True,
-            )
-        ],
+        stages=[PATCHES | dict(channels=8, depth=1, num_heads=2, class_tokens=2, norm=True)],
     ),
     head=dict(type='vt.DistillationTokenHead', num_classes=K, in_channels=8),
 )

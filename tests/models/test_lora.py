@@ -5,45 +5,22 @@ import copy
 import pytest
 import torch
 from mmpretrain.models.peft.lora import LoRALinear
+from survey_backbones import small_config
 
-from vt.engine.prepare import ROOT, read_config
 from vt.errors import UserError
 from vt.registry import MODELS
 
 TARGETS = tuple(dict(type=name) for name in ('qkv', 'proj', '.*fc[12]'))
 
 
-def small(name, sizes):
-    (path,) = (ROOT / 'configs').rglob(f'{name}.py')
-    options = {f'model.backbone.{key}': value for key, value in sizes.items()}
-    return read_config(str(path), options).model.backbone
-
-
-def small_deit(name='deit-small_digits'):
-    return small(name, {'stages.0.channels': 24, 'stages.0.depth': 2, 'stages.0.num_heads': 2})
-
-
-def small_swin():
-    sizes = {'stages.2.depth': 2}
-    for index, channels in enumerate((8, 16, 16, 32)):
-        sizes |= {f'stages.{index}.channels': channels, f'stages.{index}.num_heads': 2}
-    return small('swin-tiny_digits', sizes)
-
-
-CASES = {
-    'deit': (small_deit, 64),
-    'swin': (small_swin, 56),
-    'batch normalisations': (lambda: small_deit('vit-early-conv_digits'), 64),
-}
-
-
-@pytest.fixture(params=CASES)
+@pytest.fixture(params=['deit-small', 'swin-tiny', 'vit-early-conv'])  # the last one has batch normalisations
 def case(request):
-    make, size = CASES[request.param]
     torch.manual_seed(0)
-    model = MODELS.build(dict(type='vt.LoRAModel', module=make(), targets=TARGETS, rank=3, alpha=5.0))
+    config = small_config(request.param)
+    model = MODELS.build(dict(type='vt.LoRAModel', module=config, targets=TARGETS, rank=3, alpha=5.0))
     model.init_weights()
-    return model, MODELS.build(make()), torch.rand(2, 3, size, size, dtype=torch.float64)
+    size = config['image_size']
+    return model, MODELS.build(config), torch.rand(2, 3, size, size, dtype=torch.float64)
 
 
 def without_adapter(name):
@@ -117,13 +94,15 @@ def test_only_adapters_move_and_the_start_is_the_frozen_part(case):
 
 def test_the_frozen_weights_are_loaded_from_a_plain_file_and_are_in_the_checkpoint(tmp_path):
     torch.manual_seed(1)
-    plain = MODELS.build(small_deit())
+    plain = MODELS.build(small_config('deit-small'))
     plain.init_weights()
     torch.save(
         dict(state_dict={f'backbone.{key}': value for key, value in plain.state_dict().items()}), tmp_path / 'a.pth'
     )
     init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'a.pth'), prefix='backbone.')
-    settings = dict(type='vt.LoRAModel', module=small_deit() | dict(init_cfg=init_cfg), targets=[dict(type='qkv')])
+    settings = dict(
+        type='vt.LoRAModel', module=small_config('deit-small') | dict(init_cfg=init_cfg), targets=[dict(type='qkv')]
+    )
     model = MODELS.build(settings)
     model.init_weights()
     x = torch.rand(1, 3, 64, 64)
@@ -135,7 +114,7 @@ def test_the_frozen_weights_are_loaded_from_a_plain_file_and_are_in_the_checkpoi
 
 
 def test_adapters_of_a_frozen_backbone_are_trained():
-    frozen = dict(type='vt.FrozenBackbone', backbone=small_deit())
+    frozen = dict(type='vt.FrozenBackbone', backbone=small_config('deit-small'))
     model = MODELS.build(dict(type='vt.LoRAModel', module=frozen, targets=[dict(type='qkv')])).train()
     assert [key for key, each in model.named_parameters() if each.requires_grad] == [
         key for key, _ in model.named_parameters() if '.lora_' in key
@@ -147,4 +126,4 @@ def test_adapters_of_a_frozen_backbone_are_trained():
 def test_a_target_without_effect_is_refused():
     targets = [dict(type='qkv'), dict(type='query')]
     with pytest.raises(UserError, match=r"target 'query' is the name of no linear layer: give some of fc1, fc2, proj$"):
-        MODELS.build(dict(type='vt.LoRAModel', module=small_deit(), targets=targets))
+        MODELS.build(dict(type='vt.LoRAModel', module=small_config('deit-small'), targets=targets))

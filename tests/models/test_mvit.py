@@ -7,13 +7,12 @@ import torch
 import torchvision
 from mmpretrain.models.backbones import MViT as MMPretrainMViT
 from mmseg.models.necks import FPN
+from survey_backbones import randomise
 
 from vt.checkpoints.formats.recognise import to_own_names
 from vt.models import MViT, TokenBackbone
 from vt.models.mvit.mvit import multiscale_stages
 from vt.models.visual_transformers.vt_fpn import VTFPN
-
-SLOW = pytest.mark.slow
 
 
 def test_positions_have_the_parameters_of_table_11():
@@ -50,11 +49,8 @@ def test_strides_of_keys_and_values_are_those_of_tables_14_and_a3(options, strid
     assert found == [{stride} for stride in strides]
 
 
-def randomise(model: torch.nn.Module) -> torch.nn.Module:
-    """Every parameter away from its start, which hides what zeros and ones multiply."""
-    for parameter in model.parameters():
-        parameter.data.add_(0.02 * torch.randn_like(parameter))
-    model.eval()  # MMPretrain's gives None
+def randomised(model: torch.nn.Module) -> torch.nn.Module:
+    randomise(model, 0.02).eval()  # MMPretrain's gives None
     return model
 
 
@@ -85,14 +81,14 @@ TWINS = {
     'torchvision, mvit_v2_s': (torchvision.models.video.mvit_v2_s, (16, 224, 224), dict(arch='v2-small')),
     'MMPretrain, MViT tiny': (lambda: MMPretrainMViT('tiny'), (224, 224), dict(arch='v2-tiny', class_tokens=0)),
 }
-LARGE = ('torchvision, mvit_v1_b', 'torchvision, mvit_v2_s')
+LARGE = 'torchvision, mvit_v1_b', 'torchvision, mvit_v2_s'
 
 
-@pytest.mark.parametrize('name', [pytest.param(name, marks=SLOW) if name in LARGE else name for name in TWINS])
+@pytest.mark.parametrize('name', [pytest.param(name, marks=[pytest.mark.slow] * (name in LARGE)) for name in TWINS])
 def test_a_public_checkpoint_gives_the_twins_logits(name, tmp_path):
     torch.manual_seed(0)
     make, size, options = TWINS[name]
-    reference = randomise(make())
+    reference = randomised(make())
     torch.save(reference.state_dict(), tmp_path / 'reference.pth')
     options = dict(num_frames=size[0], image_size=size[1:]) | options if len(size) == 3 else options
     model = MViT(init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'reference.pth')), **options).eval()
@@ -134,8 +130,7 @@ def test_other_sizes(kernel, frames):
         assert out.isfinite().all()
 
 
-@pytest.mark.parametrize('neck', [FPN, VTFPN])
-@pytest.mark.parametrize(('version', 'channels'), [(1, [16, 32, 64, 64]), (2, [8, 16, 32, 64])])
+@pytest.mark.parametrize(('version', 'channels', 'neck'), [(1, [16, 32, 64, 64], FPN), (2, [8, 16, 32, 64], VTFPN)])
 def test_maps_of_an_image_go_through_a_neck(version, channels, neck):
     options = dict(num_frames=None, out_type='map', out_indices=(0, 1, 2, 3), norm_outputs=True)
     model = small(version, **options)
@@ -150,7 +145,7 @@ def test_maps_of_an_image_go_through_a_neck(version, channels, neck):
 def test_weights_of_another_clip_and_image_size_load(version, tmp_path):
     """What was learned of positions is resized when it is loaded as it is on the way."""
     torch.manual_seed(0)
-    trained = randomise(small(version))
+    trained = randomised(small(version))
     torch.save(trained.state_dict(), tmp_path / 'small.pth')
     init = dict(type='Pretrained', checkpoint=str(tmp_path / 'small.pth'))
     model = small(version, num_frames=8, image_size=64, init_cfg=init).eval()
@@ -164,7 +159,7 @@ def test_one_scale_is_a_vit_of_cubes():
     torch.manual_seed(0)
     embed, position = dict(type='vt.CubeEmbed', kernel_size=(2, 8, 8)), dict(type='vt.AbsolutePosition')
     arch = dict(channels=16, num_heads=2, growth=1, depths=(2,), position=position)
-    mvit = randomise(small(arch=arch, embed=embed, key_value_stride=1, kernel='s+1'))
+    mvit = randomised(small(arch=arch, embed=embed, key_value_stride=1, kernel='s+1'))
     stage = dict(channels=16, num_heads=2, depth=2, embed=embed, position=position, class_tokens=1, norm=True)
     vit = TokenBackbone([stage], image_size=(4, 32, 32), out_type='class_tokens').eval()
     vit.load_state_dict(mvit.state_dict())

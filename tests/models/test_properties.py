@@ -1,21 +1,28 @@
-"""One table of models, and what holds for every one: gradients, samples by themselves, copies, graphs, recomputation.
+"""One table of models, and what holds for every one: gradients, samples by themselves, copies, any size, frozen stages,
+depths of layers, recorded attention, graphs, recomputation; and what the published models cost.
 
-The survey's models are as their configs have them, two blocks a stage; their maths is in ``test_survey_parts.py``.
+The survey's models are narrow, two blocks a stage; their values are in ``test_survey_models.py``.
 """
 
 import copy
+import json
 import pickle
-from functools import partial
+from functools import cache, partial
 
 import pytest
 import torch
+from mmcv.cnn.bricks import DropPath
 from mmengine.config import Config
 from mmengine.model import convert_sync_batchnorm, revert_sync_batchnorm
+from mmpretrain.registry import MODELS
 from models.test_mvit import small as small_mvit
-from models.test_survey_models import OURS, OWN, flat, randomise, small_backbone
+from survey_backbones import EQUATIONS, SIZES, heads_of, randomise
+from survey_backbones import build as small_backbone
 from tool_runner import ROOT
 from torch import nn
 
+from vt.apis import find_config
+from vt.engine.counting import count_complexity
 from vt.models import (
     VTFPN,
     ClusteringTokenizer,
@@ -24,13 +31,14 @@ from vt.models import (
     VTResNet,
     VTResNetAnywhere,
     VTResNetCIFAR,
+    record_attention,
 )
 from vt.models.visual_transformers.vt_stage import HasVTStages
 
 SLOW = pytest.mark.slow
 EARLY = Config.fromfile(ROOT / 'configs/_base_/models/vt-early.py')
 SMALL = dict(num_tokens=4, token_channels=32)
-SIZES = [(8, 12, 8), (16, 6, 4)]  # of VT-FPN's levels
+LEVELS = [(8, 12, 8), (16, 6, 4)]  # of VT-FPN
 
 
 class Modules(nn.Module):
@@ -61,8 +69,8 @@ OF_VT = {
         lambda: VTResNet(18, num_tokens=4, token_channels=256, zero_init_residual=False, **EARLY.early_backbone),
         (3, 64, 64),
     ),
-    'VT-FPN': (lambda: VTFPN([8, 16], 16, token_channels=32), SIZES),
-    'early VT-FPN': (lambda: VTFPN([8, 16], 32, token_channels=64, groups=1, **EARLY.early_neck), SIZES),
+    'VT-FPN': (lambda: VTFPN([8, 16], 16, token_channels=32), LEVELS),
+    'early VT-FPN': (lambda: VTFPN([8, 16], 32, token_channels=64, groups=1, **EARLY.early_neck), LEVELS),
     'class token': (lambda: TokenEncoder(64, num_tokens=8), [(64, 4, 5)]),
 }
 MVITS = {
@@ -77,6 +85,9 @@ MVITS = {
     'MViT, maxima of even kernels': dict(pooling='max', kernel='s'),
     'MViT, averages of even kernels': dict(pooling='average', kernel=4, class_tokens=0, num_frames=None),
 }  # fmt: skip
+SURVEY_MODELS = json.loads((ROOT / 'docs/reports/survey_models.json').read_text())['models']
+OWN = [name for name, entry in SURVEY_MODELS.items() if 'backbone_of' not in entry]
+STAGED = [*OWN, 'hrformer-small', 'MViT', 'MViTv2 of images']
 MODELS_OF_ALL = [*OF_VT, *MVITS, *OWN]
 
 
@@ -91,13 +102,17 @@ def make(name, **options):
     elif name in MVITS:
         model, sizes = small_mvit(**MVITS[name], **options), [(3, *[4] * ('num_frames' not in MVITS[name]), 32, 32)]
     else:
-        model, side = small_backbone(name, **options)
+        model, side = small_backbone(name, **options), SIZES.get(name, 64)
         sizes = [(3, side, side)]
 
     def draw(number):
         return [torch.randn(number, *size) for size in sizes]
 
     return model.eval(), draw
+
+
+def flat(outs):
+    return [each for out in outs for each in (out if isinstance(out, tuple) else (out,))]
 
 
 def run(model, samples):
@@ -110,11 +125,11 @@ def run(model, samples):
 def test_gradients_reach_every_parameter_and_samples_are_independent(name):
     # A class token does not see all of the last block.
     model, draw = make(name, **{} if name in OF_VT else dict(out_type='tokens'))
-    if name not in OF_VT:
-        randomise(model)
-    samples = [each.double() for each in draw(3)]
-    together, apart = run(model.double(), samples), run(model, [each[1:2] for each in samples])
-    torch.testing.assert_close([out[1:2] for out in together], apart)
+    if name in MVITS:
+        randomise(model, 0.02)
+    samples = [each.double() for each in draw(2)]
+    together, apart = run(model.double(), samples), run(model, [each[1:] for each in samples])
+    torch.testing.assert_close([out[1:] for out in together], apart)
     sum(out.square().sum() for out in together).backward()
     assert [key for key, parameter in model.named_parameters() if not parameter.grad.abs().sum()] == []
 
@@ -124,13 +139,81 @@ def test_a_copy_is_the_same(name):
     """A pickle with synchronised norms, and another model with its weights."""
     model, draw = make(name)
     other, _ = make(name)
-    randomise(model)
+    randomise(model, 0.02)
     with torch.no_grad():
         expected = run(model, samples := draw(1))
         other.load_state_dict(model.state_dict())
         assert all(map(torch.equal, run(other, samples), expected))
         again = revert_sync_batchnorm(pickle.loads(pickle.dumps(convert_sync_batchnorm(model))))
         torch.testing.assert_close(run(again.eval(), samples), expected)
+
+
+@pytest.mark.parametrize('name', OWN)
+def test_images_of_any_size_and_maps_of_every_stage(name):
+    model = small_backbone(name, out_type='map', norm_outputs=True)
+    model.out_indices = range(len(model.stages))
+    size = SIZES.get(name, 64)
+    height, width = 2 * size, size + 32
+    with torch.no_grad():
+        outs = model(torch.randn(1, 3, height, width))
+    for out, stage in zip(outs, model.stages, strict=True):
+        assert out.isfinite().all()
+        if hasattr(stage.embed, 'grid'):  # as many tokens of any map
+            assert out.shape[2:] == stage.size
+            continue
+        stride = size // stage.size[0]
+        assert abs(out.shape[2] - height / stride) <= 1
+        assert abs(out.shape[3] - width / stride) <= 1
+
+
+@pytest.mark.parametrize('name', STAGED)
+def test_frozen_stages_stay_as_they_are(name):
+    model = make(name, frozen_stages=0)[0].train()
+    frozen = ('stages.0.', 'stem.', 'transitions.0.')
+    for key, parameter in model.named_parameters():
+        assert parameter.requires_grad is not key.startswith(frozen), key
+    for key, module in model.named_modules():
+        assert module.training is not f'{key}.'.startswith(frozen), key
+
+
+@pytest.mark.parametrize('name', STAGED)
+def test_every_layer_has_a_depth(name):
+    """From 0 to one less than the number of layers; blocks come one after the other, each with what is before it."""
+    model, _ = make(name)
+    found = {key: model.get_layer_depth(f'backbone.{key}', 'backbone.') for key, _ in model.named_parameters()}
+    (num_layers,) = {number for _, number in found.values()}
+    depths = {key: depth for key, (depth, _) in found.items()}
+    assert {*depths.values(), num_layers - 1} == set(range(num_layers))  # the last is the head's
+    assert model.get_layer_depth('head.fc.weight', 'backbone.') == (num_layers - 1, num_layers)
+    if name == 'hrformer-small':  # whose branches are beside each other
+        return
+    blocks = [
+        (f'stages.{stage}', block) for stage, each in enumerate(model.stages) for block in range(len(each.blocks))
+    ]
+    for number, (stage, block) in enumerate(blocks, start=1):
+        assert {depth for key, depth in depths.items() if key.startswith(f'{stage}.blocks.{block}.')} == {number}
+        embed = {depth for key, depth in depths.items() if key.startswith(f'{stage}.embed.')} if not block else set()
+        assert embed <= {0 if number == 1 else number}
+    assert {depth for key, depth in depths.items() if key.startswith(f'{stage}.norm.')} <= {num_layers - 1}
+
+
+MIXED = ('rest-small', 'cait-s24', 'deepvit-small', 'vit-performer')  # whose maps don't sum to one
+
+
+@pytest.mark.parametrize('name', STAGED)
+def test_every_attention_is_recorded(name):
+    model, draw = make(name)
+    with torch.no_grad(), record_attention(model) as records:
+        run(model, draw(1))
+    attentions = {key for key, part in model.named_modules() if key.endswith(('attention.part', 'embed.attend'))}
+    branches = {key for key in attentions if hasattr(model.get_submodule(key), 'branches')}
+    attentions |= {f'{key}.branches.{index}' for key in branches for index in (0, 1)}
+    assert attentions - branches <= records.keys()
+    for key in attentions - branches:
+        maps = records[key].attention
+        assert maps.dim() == 4
+        if name not in MIXED:
+            torch.testing.assert_close(maps.sum(dim=-1), torch.ones(maps.shape[:-1]))
 
 
 @pytest.mark.parametrize('name', OF_VT)
@@ -141,7 +224,8 @@ def test_a_batch_may_be_empty(name):
 
 
 @pytest.mark.parametrize(
-    'name', [each if each == 'swin-tiny' else pytest.param(each, marks=SLOW) for each in [*OURS, *MVITS]]
+    'name',
+    [each if each == 'swin-tiny' else pytest.param(each, marks=SLOW) for each in [*OWN, 'hrformer-small', *MVITS]],
 )
 def test_compiled_in_one_graph_and_exported(name):
     model, draw = make(name)
@@ -166,7 +250,7 @@ def with_and_without(name):
     return recomputed, plain, draw
 
 
-@pytest.mark.parametrize('name', ['VT-ResNet', 'modules at two stages', *OURS])
+@pytest.mark.parametrize('name', ['VT-ResNet', 'modules at two stages', *STAGED])
 def test_recomputed_blocks_give_the_same_gradients_and_statistics(name):
     *models, draw = with_and_without(name)
     found, samples = [], draw(2)
@@ -177,3 +261,86 @@ def test_recomputed_blocks_give_the_same_gradients_and_statistics(name):
     torch.testing.assert_close(*found)
     for own, other in zip(*(model.buffers() for model in models), strict=True):
         assert torch.equal(own, other)
+
+
+# Of a config the parameters in M, with the head, and the FLOPs in G: of the public definition, or of the paper.
+VIDEO = {
+    'mvit-base-16x4_k400': (36.61, 70.60),
+    'mvit-base-32x3_k400': (36.61, 169.96),
+    'mvit-base-64x3_k400': (36.61, 455.06),
+    'mvit-base24-32x3_k600': (53.12, 235.8),
+    'mvitv2-small-16x4_k400': (34.54, 64.22),
+    'vit-base-16x4_k400': (87.2, 179.6),
+    'mvit-base16_in1k': (36.98, 7.81),
+    'mvit-base24_in1k': (53.52, 10.94),
+    'mvit-base24-wide_in1k-320px': (72.96, 32.72),
+}
+# What a small network does not show: all parameters, each stage's heads, the last drop rate.
+FULL = {
+    'pvt-small': (24_485_864, (1, 2, 5, 8), 0.1),
+    'rest-small': (13_679_708, (1, 2, 4, 8), 0.1),
+    'cswin-tiny': (22_320_552, (2, 4, 8, 16), 0.2),
+    'ceit-small': (24_204_840, (6,), 0.1),
+    'cpvt-small-gap': (21_993_832, (6,), 0.1),
+    'p2t-small': (24_079_848, (1, 2, 5, 8), 0.1),
+    'shuffle-tiny': (28_532_482, (3, 6, 12, 24), 0.1),
+    'gg-tiny': (28_352_482, (3, 6, 12, 24), 0.2),
+    'localvit-small': (22_433_176, (8,), 0.1),
+    'deepvit-small': (27_312_632, (12,), 0.2),
+    't2t-vit-t-14': (21_465_422, (6,), 0.1),
+    'swin-tiny': (28_288_354, (3, 6, 12, 24), 0.2),
+    'swinv2-tiny': (28_347_154, (3, 6, 12, 24), 0.2),
+}
+
+
+@cache
+def build_and_count(name, size, frames=None):
+    """A config, its model and what it costs; nothing is computed where that is possible."""
+    cfg = Config.fromfile(find_config(name))
+    with torch.device('cpu' if name.startswith('tnt') else 'meta'):
+        model = MODELS.build(cfg.model).eval()
+        inputs = torch.zeros(1, 3, *([frames] if frames else []), size, size)
+        return cfg, model, count_complexity(model, inputs, mode='tensor')
+
+
+@pytest.mark.parametrize('name', SURVEY_MODELS)
+def test_a_survey_model_is_the_published_one(name):
+    entry = SURVEY_MODELS[name]
+    cfg, model, cost = build_and_count(f'{name}_16xb64-300e_in1k', entry.get('image_size', 224))
+    parameters, flops = entry.get('code', entry['published'])[:2]
+    assert cost.parameters / 1e6 == pytest.approx(parameters, rel=0.01)
+    assert cost.flops / 1e9 == pytest.approx(flops, rel=0.03)
+    if name not in FULL:
+        return
+    num_parameters, heads, rate = FULL[name]
+    assert (cost.parameters, tuple(heads_of(model.backbone))) == (num_parameters, heads)
+    outputs = {True: 'class_tokens', False: 'average', None: 'layers'}
+    assert cfg.model.backbone.get('out_type', 'average') == outputs[EQUATIONS[name][1]]
+    depths = [len(stage.blocks) for stage in model.backbone.stages]
+    rates = [rate * index / (sum(depths) - 1) for index in range(sum(depths))]
+    if name == 'shuffle-tiny':  # a rate for each stage
+        rates = [rate * stage / 3 for stage, depth in enumerate(depths) for _ in range(depth)]
+    dropped = {'attention': rates, 'feed_forward': [0] * len(rates) if name == 'localvit-small' else rates}
+    for part, expected in dropped.items():
+        found = [getattr(block, part).drop_path for stage in model.backbone.stages for block in stage.blocks]
+        assert [each.drop_prob for each in found] == pytest.approx(expected)
+    betweens = [part for key, part in model.named_modules() if '.between.' in key and isinstance(part, DropPath)]
+    assert not any(part.drop_prob for part in betweens)
+
+
+@pytest.mark.parametrize('name', VIDEO)
+def test_a_multiscale_model_is_the_published_one(name):
+    frames = Config.fromfile(find_config(name)).model.backbone.get('num_frames')
+    cfg, model, cost = build_and_count(name, 320 if '320px' in name else 224, frames)
+    parameters, flops = VIDEO[name]
+    assert cost.parameters / 1e6 == pytest.approx(parameters, rel=0.01)
+    assert cost.flops / 1e9 == pytest.approx(flops, rel=0.01)
+    assert cfg.model.head.in_channels == model.backbone.stages[-1].out_channels
+    assert cfg.auto_scale_lr.base_batch_size == (4096 if 'in1k' in name else 512)
+    assert cfg.optim_wrapper.optimizer.lr == pytest.approx(4e-3 if 'in1k' in name else 1.6e-3)
+
+
+@pytest.mark.parametrize(('name', 'flops'), [('table10_two-scales_k400', 111.1), ('table10_pooled-keys_k400', 148.4)])
+def test_cheaper_vits_save_what_table_10_says(name, flops):
+    usual, cheaper = (build_and_count(each, 224, 16)[2].flops for each in ('vit-base-16x4_k400', name))
+    assert (cheaper - usual) / 1e9 == pytest.approx(flops - 179.6, rel=0.02)

@@ -1,184 +1,44 @@
-"""Published models, small but as their configs have them, and some parts, against published equations, in float64.
-
-Outputs and gradients, of networks and of single stages of them, over grids that are not square, one window, one sample.
-"""
+"""Parts of the survey's models against equations, in float64, and what their authors' code says of them."""
 
 import copy
+import functools
 
 import published_survey as published
+import published_survey_second as second
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from survey_backbones import (
-    EQUATIONS,
-    Alone,
-    assert_equal_with_gradients,
-    assert_is_its_equations,
-    build,
-    heads_of,
-    randomise,
-    read,
-)
+from published_equations import softmax
+from survey_backbones import assert_equal_with_gradients, bicubic, build, randomise, read
+from torch import nn
 
-from vt.models import TokenBatchNorm, Windows
+from vt.checkpoints.grids import FileGrids
+from vt.engine.counting import count_complexity
+from vt.engine.redraw_hook import RedrawHook
+from vt.errors import UserError
+from vt.models import (
+    HadamardAttention,
+    PerformerAttention,
+    ReductionCell,
+    SinusoidalPosition,
+    SparseAttention,
+    TokenBatchNorm,
+    Windows,
+    record_attention,
+)
+from vt.models.survey.attentions.performer import TokenPerformer, draw_directions, log_features
+from vt.models.survey.embeddings.progressive_sampling import sample
+from vt.ops.neighbours import sum_at_once, sum_one_by_one
 from vt.registry import MODELS
 
-TRAINING = [False, True]
-pytestmark = [
-    pytest.mark.filterwarnings('ignore:Unnecessary conv bias'),  # as the authors have it
-    pytest.mark.usefixtures('double_precision'),
-]
-# Of some models facts that a small network does not show: the parameters with a head of 1000 classes, each stage's
-# heads, the last drop rate.
-FULL = {
-    'pvt-small': (24_485_864, (1, 2, 5, 8), 0.1),
-    'rest-small': (13_679_708, (1, 2, 4, 8), 0.1),
-    'cswin-tiny': (22_320_552, (2, 4, 8, 16), 0.2),
-    'ceit-small': (24_204_840, (6,), 0.1),
-    'cpvt-small-gap': (21_993_832, (6,), 0.1),
-    'p2t-small': (24_079_848, (1, 2, 5, 8), 0.1),
-    'shuffle-tiny': (28_532_482, (3, 6, 12, 24), 0.1),
-    'gg-tiny': (28_352_482, (3, 6, 12, 24), 0.2),
-    'localvit-small': (22_433_176, (8,), 0.1),
-    'deepvit-small': (27_312_632, (12,), 0.2),
-    't2t-vit-t-14': (21_465_422, (6,), 0.1),
-    'swin-tiny': (28_288_354, (3, 6, 12, 24), 0.2),
-    'swinv2-tiny': (28_347_154, (3, 6, 12, 24), 0.2),
-}
-SMALL = {'msg-tiny': dict(channels=16), 'vitae-small': dict(channels=12, groups=3)}
-COLUMNS = [
-    *((name, None, *size) for name in ('ceit-small', 'localvit-small', 'deepvit-small')
-      for size in [(2, (32, 48)), (1, (48, 32))])
-]  # fmt: skip
-WHOLE = [  # name, stages, batch, size
-    ('pvt-small', None, 2, (64, 96)),
-    ('pvt-small', None, 1, (69, 103)),  # remainders are cropped
-    ('pvt-small', [1, 2], 3, (17, 8)),
-    ('pvt-small', [3], 1, (2, 2)),  # one token, and the class token
-    ('rest-small', None, 2, (64, 96)),
-    ('rest-small', None, 1, (51, 70)),
-    ('rest-small', [2, 3], 3, (5, 8)),
-    ('cswin-tiny', [0, 1], 2, (32, 48)),
-    ('cswin-tiny', [2, 3], 2, (14, 28)),
-    ('cswin-tiny', [2], 1, (14, 14)),  # one stripe
-    ('cswin-tiny', [3], 1, (4, 9)),
-    ('cpvt-small-gap', None, 2, (32, 48)),
-    ('cpvt-small-gap', None, 1, (16, 16)),
-    ('p2t-small', None, 2, (120, 72)),
-    ('p2t-small', [1], 1, (30, 29)),
-    ('p2t-small', [2], 1, (42, 28)),
-    ('p2t-small', [3], 3, (6, 13)),
-    ('shuffle-tiny', [0, 1], 2, (56, 112)),
-    ('shuffle-tiny', [2, 3], 2, (28, 56)),
-    ('shuffle-tiny', [3], 1, (14, 14)),  # one window
-    ('gg-tiny', [0, 1], 2, (56, 112)),
-    ('gg-tiny', [2, 3], 2, (28, 56)),
-    ('gg-tiny', [1], 1, (14, 42)),
-    ('t2t-vit-t-14', None, 2, (32, 48)),
-    ('t2t-vit-t-14', None, 1, (37, 50)),
-    ('swin-tiny', [0, 1], 2, (56, 112)),
-    ('swin-tiny', [2, 3], 2, (28, 56)),
-    ('swin-tiny', [3], 1, (14, 14)),
-    ('swinv2-tiny', [0, 1], 2, (64, 128)),
-    ('swinv2-tiny', [3], 1, (16, 16)),
-    ('vit-rezero', None, 2, (32, 48)),
-    ('vit-early-conv', None, 2, (32, 48)),
-    ('vit-sparse', None, 2, (96, 112)),
-    ('vit-performer', None, 2, (32, 48)),
-    ('vit-tokenlearner', None, 2, (32, 48)),
-    ('elsa-swin-tiny', [0, 1], 2, (32, 48)),
-    ('elsa-swin-tiny', [2, 3], 1, (28, 28)),
-    ('ps-vit-b14', None, 2, (32, 48)),
-    ('lv-vit-small', None, 2, (32, 48)),
-    ('hswin-tiny', [0, 1], 2, (56, 112)),
-    ('hswin-tiny', [3], 1, (14, 28)),
-    ('msg-tiny', None, 2, (56, 112)),
-    ('vitae-small', None, 2, (32, 48)),
-    ('vitae-small', None, 2, (48, 16)),
-    *COLUMNS,
-]
-TRAINED = [  # by the statistics of the batch
-    ('t2t-vit-t-14', None, 2, (32, 48)),
-    ('t2t-vit-t-14', None, 1, (37, 50)),
-    ('rest-small', None, 2, (64, 96)),
-    ('shuffle-tiny', [0, 1], 2, (56, 56)),
-    ('shuffle-tiny', [2], 1, (14, 28)),
-    ('vit-early-conv', None, 2, (32, 48)),
-    ('ps-vit-b14', None, 2, (32, 48)),
-    ('lv-vit-small', None, 2, (32, 48)),
-    *COLUMNS,
-]
-# Another grid than in training: it is padded to whole windows; stripes are as long as the grid; the rest goes along.
-OTHERS = [  # name, stages, size in training, size
-    ('swin-tiny', [0], (56, 84), (40, 68)),
-    ('swin-tiny', [0], (56, 56), (12, 20)),
-    ('swinv2-tiny', [0], (64, 64), (36, 60)),
-    ('shuffle-tiny', [0], (56, 56), (40, 68)),
-    ('gg-tiny', [0], (56, 56), (40, 68)),
-    ('gg-tiny', [1], (14, 14), (30, 16)),
-    ('cswin-tiny', [1], (16, 16), (8, 20)),
-    ('cswin-tiny', [3], (14, 14), (8, 20)),
-    ('rest-small', None, (64, 64), (51, 70)),
-    ('cpvt-small-gap', None, (32, 32), (48, 16)),
-    ('p2t-small', [0, 1], (96, 96), (120, 72)),
-    ('msg-tiny', [0, 1], (112, 112), (84, 140)),
-]
-CASES = [(*row, row[3], training) for rows, training in ((WHOLE, False), (TRAINED, True)) for row in rows]
-CASES += [(name, stages, 2, built, size, False) for name, stages, built, size in OTHERS]
+pytestmark = [pytest.mark.filterwarnings('ignore:Unnecessary conv bias'), pytest.mark.usefixtures('double_precision')]
 
 
-@pytest.mark.parametrize(('name', 'stages', 'batch', 'built', 'size', 'training'), CASES)
-def test_system_is_its_equations(name, stages, batch, built, size, training):
-    torch.manual_seed(sum(size))
-    backbone = build(name, built, stages, training, **SMALL.get(name, {}))
-    if name == 'vitae-small':  # the features of its cells, as they are printed in the paper, underflow
-        for stage in backbone.stages[:2]:
-            stage.embed.attend.qkv.weight.data.mul_(0.1)
-    assert_is_its_equations(name, backbone, batch, size, stages, training)
-
-
-@pytest.mark.parametrize('name', ['swin-tiny', 'gg-tiny'])
-def test_a_grid_smaller_than_a_window_is_the_window(name):
-    torch.manual_seed(0)
-    assert_is_its_equations(name, build(name, (6, 10), [3]), 2, (6, 10), [3], built=(96, 160))
-
-
-@pytest.mark.parametrize('training', TRAINING)
-def test_last_class_token_looks_at_those_of_all_blocks(training):
-    torch.manual_seed(0)
-    backbone = build('ceit-small', (32, 48), training=training)
-    neck = randomise(MODELS.build(read('ceit-small').neck.to_dict() | dict(channels=12, num_heads=4)))
-
-    def theirs(x, weights):
-        layers = published.ceit(x.permute(0, 2, 3, 1), published.under(weights, 'parts.0'), [4], training)
-        return published.layerwise_class_attention(layers, published.under(weights, 'parts.1'), heads=4)
-
-    assert_equal_with_gradients(Alone(backbone, neck), theirs, torch.randn(2, 3, 32, 48))
-
-
-@pytest.mark.parametrize('name', FULL)
-def test_full_size(name):
-    """Parameters with a head of 1000 classes, heads, and how often branches are dropped, up to the last block's."""
-    reads_class_token, (num_parameters, heads, rate) = EQUATIONS[name][1], FULL[name]
-    config = read(name)
-    with torch.device('meta'):
-        backbone = MODELS.build(config.backbone)
-        neck = [MODELS.build(config.neck)] if reads_class_token is None else []
-    parameters = [parameter.numel() for part in (backbone, *neck) for parameter in part.parameters()]
-    assert sum(parameters) + 1000 * (config.head.in_channels + 1) == num_parameters
-    assert tuple(heads_of(backbone)) == heads
-    outputs = {True: 'class_tokens', False: 'average', None: 'layers'}
-    assert config.backbone.get('out_type', 'average') == outputs[reads_class_token]
-    blocks = [block for stage in backbone.stages for block in stage.blocks]
-    depths = [len(stage.blocks) for stage in backbone.stages]
-    rates = [rate * index / (len(blocks) - 1) for index in range(len(blocks))]
-    if name == 'shuffle-tiny':  # a rate for each stage
-        rates = [rate * stage / 3 for stage, depth in enumerate(depths) for _ in range(depth)]
-    assert [block.attention.drop_path.drop_prob for block in blocks] == pytest.approx(rates)
-    rates = [0] * len(blocks) if name == 'localvit-small' else rates
-    assert [block.feed_forward.drop_path.drop_prob for block in blocks] == pytest.approx(rates)
-    assert not any(block.between.drop_path.drop_prob for block in blocks if hasattr(block.between, 'drop_path'))
+def on_grid(part, size):
+    """The part on a grid of a size."""
+    part.forward = functools.partial(part.forward, size=size)
+    return part
 
 
 SIDE, GRID = st.integers(1, 9), st.tuples(st.integers(1, 24), st.integers(1, 24))
@@ -212,19 +72,8 @@ def test_windows(window, shift, built, other, dilated, shrink, centered):
         assert torch.equal(mask[:, 0], torch.zeros(hidden.shape).masked_fill(hidden, -torch.inf))
 
 
-class OnGrid(torch.nn.Module):
-    """A part on a grid of a size."""
-
-    def __init__(self, part, size):
-        super().__init__()
-        self.part, self.size = part, size
-
-    def forward(self, x):
-        return self.part(x, self.size)
-
-
 @pytest.mark.parametrize('shape', [(3, 5, 8), (1, 7, 4), (6, 1, 4)])
-@pytest.mark.parametrize('training', TRAINING)
+@pytest.mark.parametrize('training', [False, True])
 def test_batch_normalisation_of_tokens_keeps_them_contiguous(shape, training):
     """As PyTorch's of ``(N, C, P)``, whose results are strided views, which slow down the layers around on a CPU."""
     torch.manual_seed(0)
@@ -242,7 +91,7 @@ def test_batch_normalisation_of_tokens_keeps_them_contiguous(shape, training):
 @pytest.mark.parametrize('size', [(3, 9), (8, 4), (5, 6)])
 def test_pvts_positions_are_resized_linearly_side_by_side(size):
     config = read('pvt-small').backbone.every_stage.position
-    part = randomise(MODELS.build(config | dict(channels=3, size=(5, 6), num_class_tokens=2)).double())
+    part = randomise(MODELS.build(config | dict(channels=3, size=(5, 6), num_class_tokens=2)))
 
     def between(x, side, whole):
         """Row ``side`` of so many, between the two that are nearest; middles of cells lie on middles."""
@@ -256,5 +105,205 @@ def test_pvts_positions_are_resized_linearly_side_by_side(size):
         columns = torch.stack([between(rows.transpose(0, 1), column, size[1]) for column in range(size[1])], dim=1)
         return x + torch.cat([weights['vectors'][0, :2], columns.flatten(0, 1)])
 
-    x = torch.randn(2, 2 + size[0] * size[1], 3, dtype=torch.float64)
-    assert_equal_with_gradients(OnGrid(part, size), lambda x, weights: equation(x, published.under(weights, 'part')), x)
+    assert_equal_with_gradients(on_grid(part, size), equation, torch.randn(2, 2 + size[0] * size[1], 3))
+
+
+@pytest.mark.parametrize('kind', ['AbsolutePosition', 'SeparatePosition'])
+@pytest.mark.parametrize('size', [(7, 11), (4, 9), (5, 3), (3, 4), (9, 3)])
+def test_positions_are_smoothed_only_where_a_side_is_shorter(kind, size):
+    """A plain bicubic kernel on larger grids, as CeiT, LocalViT and T2T have it."""
+    torch.manual_seed(sum(size))
+    part = MODELS.build(dict(type=f'vt.{kind}', channels=3, size=(4, 6), num_class_tokens=2))
+
+    def theirs(x, weights):
+        vectors = weights['vectors'] if 'vectors' in weights else torch.cat([weights['classes'], weights['space']], 1)
+        is_smooth = size[0] < 4 or size[1] < 6
+        rows, columns = bicubic(4, size[0], is_smooth), bicubic(6, size[1], is_smooth)
+        grid = torch.einsum('ri,cj,nijd->nrcd', rows, columns, vectors[:, 2:].unflatten(1, (4, 6)))
+        return x + torch.cat([vectors[:, :2], grid.flatten(1, 2)], dim=1)
+
+    assert_equal_with_gradients(on_grid(part, size), theirs, torch.randn(2, 2 + size[0] * size[1], 3))
+
+
+def test_waves_of_a_finer_grid_pass_through_those_of_training():
+    part = SinusoidalPosition(8, (3, 4), num_class_tokens=1)
+    coarse, fine = (
+        part(torch.zeros(1, 1 + rows * columns, 8), (rows, columns))[0] for rows, columns in [(3, 4), (9, 12)]
+    )
+    torch.testing.assert_close(fine[:1], coarse[:1])
+    middles = fine[1:].unflatten(0, (9, 12))[1::3, 1::3].flatten(0, 1)
+    torch.testing.assert_close(middles, coarse[1:])
+
+
+def test_biases_take_the_size_of_another_window(tmp_path):
+    def swin(window):
+        config = read('swin-tiny').backbone.to_dict()
+        for attention in config['every_stage']['attention']:
+            windows = attention['windows']
+            windows |= dict(window=window) | (dict(shift=window // 2) if 'shift' in windows else {})
+        stages = [stage | dict(depth=2) for stage in config['stages']]
+        return MODELS.build(config | dict(image_size=64, stages=stages))
+
+    small, large = swin(2), swin(4)
+    torch.save(small.state_dict(), tmp_path / 'small.pth')
+    large.init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'small.pth'))
+    large.init_weights()
+    for name in (name for name in small.state_dict() if name.endswith('bias.table')):
+        before, after = small.get_parameter(name), large.get_parameter(name)
+        assert len(before) == 9
+        if name.startswith('stages.3'):  # whose map is one window of 2x2 in both
+            assert torch.equal(after, before)
+            continue
+        resize, maps = bicubic(3, 7), before.T.unflatten(1, (3, 3))
+        torch.testing.assert_close(after.T.unflatten(1, (7, 7)), resize @ maps @ resize.T, atol=1e-6, rtol=1e-5)
+    with pytest.raises(UserError, match='the grid of its 10 positions is unknown, and the model has 4x4'):
+        large.stages[0].blocks[0].attention.part.bias.resized(torch.zeros(10, 3), 'table', FileGrids())
+
+
+@pytest.mark.parametrize('name', ['RelativePositionBias', 'ContinuousPositionBias'])
+def test_a_bias_in_the_grid_follows_its_size(name):
+    attention = dict(type='vt.WindowAttention', bias=dict(type=f'vt.{name}'))
+    part = MODELS.build(attention | dict(channels=8, num_heads=2, size=(8, 8)))
+    bias = randomise(part).bias
+    assert part(torch.randn(1, 96, 8), (12, 8)).shape == (1, 96, 8)
+    if name == 'ContinuousPositionBias':  # offsets that both grids have are biased alike
+        torch.testing.assert_close(bias((12, 8)).unflatten(2, (12, 8))[:, 0, :8].flatten(1), bias((8, 8))[:, 0])
+    else:
+        middles = bias((12, 8)).diagonal(dim1=1, dim2=2), bias((8, 8)).diagonal(dim1=1, dim2=2)
+        assert all(torch.allclose(each, each[:, :1].expand_as(each)) for each in middles)  # of the offset 0
+
+
+def test_a_continuous_bias_keeps_its_values_in_a_larger_window():
+    torch.manual_seed(0)
+    bias = dict(type='vt.ContinuousPositionBias', num_heads=2)
+    small = MODELS.build(bias | dict(window=(4, 4)))
+    large = MODELS.build(bias | dict(window=(6, 8), trained_window=4))
+    large.load_state_dict(small.state_dict())
+    inside = [row * 8 + column for row in range(4) for column in range(4)]
+    torch.testing.assert_close(large((6, 8))[:, inside][..., inside], small((4, 4)))
+
+
+@pytest.mark.parametrize(('kernel_size', 'size'), [(3, (1, 1)), (3, (4, 5)), (7, (20, 2)), (7, (14, 14))])
+@pytest.mark.parametrize(('dtype', 'tolerance'), [(torch.float64, 1e-13), (torch.bfloat16, 0.05)])
+def test_neighbours_in_one_product_are_those_one_by_one(kernel_size, size, dtype, tolerance):
+    torch.manual_seed(0)
+    maps = torch.randn(2, 3, kernel_size**2, *size).softmax(dim=2)
+    v, grad = torch.randn(2, 12, *size), torch.randn(2, 3, 4, *size)
+    found = []
+    for add in (sum_one_by_one, sum_at_once):
+        inputs = [each.to(dtype).requires_grad_() for each in (maps, v)]
+        read = add(*inputs)
+        found.append([read, *torch.autograd.grad(read, inputs, grad.to(dtype))])
+    torch.testing.assert_close(*found, atol=tolerance, rtol=tolerance)
+
+
+def test_products_with_tokens_that_are_no_neighbours_are_not_counted():
+    part, tokens = HadamardAttention(12, 3, kernel_size=3, group_width=4), 20
+    linear, convolutions = 12 * (8 + 8 + 12) + 12 * 12, 9 * (8 * 4 + 12) + 8 * 3 * 9
+    assert count_complexity(part, torch.randn(1, tokens, 12), (4, 5)).flops == tokens * (linear + convolutions)
+
+
+def test_hrformer_gives_its_maps_of_images_of_any_size():
+    backbone = build('hrformer-small', out_indices=[0, -1], drop_path_rate=0.2)
+    with record_attention(backbone) as records:
+        fine, coarse = backbone(torch.randn(1, 3, 90, 70))
+    assert fine.shape == (1, 4, 23, 18)
+    assert coarse.shape == (1, 8, 6, 5)
+    assert records['stages.0.0.branches.0.0.attention.part'].attention.shape[1] == 1
+    branches = [module.branches[0] for stage in backbone.stages for module in stage]
+    rates = [block.attention.drop_path.drop_prob for branch in branches for block in branch]
+    assert rates == pytest.approx([0, 0.1, 0.2])
+
+
+@pytest.mark.parametrize('size', [(4, 5), (3, 1)])
+def test_points_are_sampled_between_pixels_and_zeros_outside(size):
+    torch.manual_seed(0)
+    x, points = torch.randn(2, 3, *size), torch.rand(2, 30, 2) * 8 - 2
+    expected = [[second.at(own.permute(1, 2, 0), *place) for place in places] for own, places in zip(x, points)]
+    torch.testing.assert_close(sample(x, points), torch.stack([torch.stack(each) for each in expected]))
+
+
+def test_positive_features_are_exact_in_expectation():
+    """The kernel ``exp(x . y)``, of orthogonal directions and of more than there are dimensions."""
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(2, 4, generator=generator) / 3
+    products = []
+    for _ in range(2000):
+        directions = draw_directions(6, 4, generator)
+        products.append(log_features(x, directions).exp() @ log_features(y, directions).exp())
+    products = torch.stack(products)
+    error = products.std() / len(products) ** 0.5
+    assert abs(products.mean() - (x @ y).exp()) < 4 * error < 0.05
+
+
+def test_many_features_come_near_to_attention_and_are_finite_for_large_logits():
+    torch.manual_seed(0)
+    part = PerformerAttention(8, 2, num_features=20000).requires_grad_(False)
+    x = torch.randn(1, 6, 8)
+    q, k, _ = part.project(x, (2, 3))
+    torch.testing.assert_close(part.attention(x, (2, 3)), softmax(q @ k.mT / 2, dim=-1), atol=0.02, rtol=0)
+    few = PerformerAttention(8, 2, num_features=4).float()
+    assert few(100 * x.float(), (2, 3)).isfinite().all()
+
+
+@pytest.mark.parametrize('epsilon', [1e-4, 0.1])
+def test_an_epsilon_stands_where_the_authors_have_it(epsilon):
+    """ViTAE's code adds it to what a query's products are divided by."""
+    torch.manual_seed(0)
+    part = on_grid(randomise(TokenPerformer(5, 6, epsilon=epsilon)), (2, 3))
+    theirs = functools.partial(second.token_performer, epsilon=epsilon)
+    assert_equal_with_gradients(part, theirs, torch.randn(2, 6, 5))
+    x = torch.randn(2, 6, 5)
+    v = part.qkv(x).chunk(3, dim=-1)[2]
+    torch.testing.assert_close(part(x), v + part.proj(part.attention(x, (2, 3)).squeeze(1) @ v))
+
+
+def test_features_of_cells_are_orthogonal_and_of_one_length():
+    """Drawn at first and again: ``orthogonal * sqrt(m)`` of T2T's and ViTAE's token_performer.py."""
+    part = ReductionCell(3, 12, kernel_size=7, stride=4, dilations=[1]).attend
+    for _ in range(2):
+        torch.testing.assert_close(part.directions @ part.directions.mT, 6 * torch.eye(6))
+        before = part.directions.clone()
+        part.redraw()
+        assert not torch.equal(part.directions, before)
+
+
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_features_are_exact_under_autocast(dtype):
+    torch.manual_seed(0)
+    part = PerformerAttention(32, 2).float()
+    x = torch.randn(2, 20, 32, dtype=torch.float32)
+    expected = part(x, (4, 5))
+    with torch.autocast('cpu', dtype):
+        found = part(x, (4, 5))
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.float(), expected, atol=0.02, rtol=0.02)
+
+
+def test_features_are_redrawn_on_request_alike_in_all_processes():
+    model = nn.Sequential(PerformerAttention(8, 2), PerformerAttention(8, 2))
+    before = [part.directions.clone() for part in model]
+
+    def drawn_at(step):
+        runner = type('Runner', (), dict(iter=step, model=model))()
+        RedrawHook(interval=2).after_train_iter(runner, step)
+        return [part.directions.clone() for part in model]
+
+    assert all(map(torch.equal, drawn_at(0), before))
+    first = drawn_at(1)
+    assert not torch.equal(first[0], before[0])
+    assert not torch.equal(first[0], first[1])
+    assert not torch.equal(drawn_at(3)[0], first[0])
+    assert torch.equal(drawn_at(1)[0], first[0])
+
+
+@pytest.mark.parametrize('size', [(5, 7), (3, 4)])
+def test_sparse_maps_are_of_those_that_are_seen(size):
+    torch.manual_seed(0)
+    part = SparseAttention(8, 2, size=(5, 7), near=1, stride=3)
+    maps = part.attention(torch.randn(2, 1 + size[0] * size[1], 8), size)
+    torch.testing.assert_close(maps.sum(dim=-1), torch.ones_like(maps.sum(dim=-1)))
+    for i in range(size[0] * size[1]):
+        for j in range(size[0] * size[1]):
+            rows, columns = (abs(a - b) for a, b in zip(divmod(i, size[1]), divmod(j, size[1])))
+            assert (maps[..., 1 + i, 1 + j] > 0).all() == (max(rows, columns) <= 1 or rows % 3 == columns % 3 == 0)

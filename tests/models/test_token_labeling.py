@@ -10,6 +10,7 @@ import pytest
 import torch
 from mmpretrain.registry import MODELS
 from mmpretrain.structures import DataSample
+from survey_backbones import randomise
 from torch.nn.functional import interpolate
 
 from vt.errors import UserError
@@ -58,18 +59,14 @@ def box(monkeypatch):
 def checkpoint(tmp_path):
     torch.manual_seed(1)
     teacher = MODELS.build(copy.deepcopy(TEACHER))
-    for parameter in teacher.parameters():
-        parameter.data.add_(0.3 * torch.randn_like(parameter))
+    randomise(teacher)
     torch.save(teacher.state_dict(), tmp_path / 'teacher.pth')
     return str(tmp_path / 'teacher.pth')
 
 
 def build(**options):
     torch.manual_seed(0)
-    model = MODELS.build(copy.deepcopy(STUDENT) | options).train()
-    for parameter in model.parameters():
-        parameter.data.add_(0.3 * torch.randn_like(parameter))
-    return model
+    return randomise(MODELS.build(copy.deepcopy(STUDENT) | options).train())
 
 
 def batch(size=3):
@@ -167,15 +164,16 @@ def test_boxes_are_of_all_shares():
         assert torch.equal(box, box.any(dim=1)[:, None] & box.any(dim=0))
 
 
+def head_with(**options):
+    return dict(head=HEAD | options)
+
+
 @pytest.mark.parametrize(
     ('options', 'words'),
     [
-        (dict(head=HEAD | dict(loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1))), 'a LabelSmoothLoss, has no'),
-        (
-            dict(head=HEAD | dict(loss=dict(type='CrossEntropyLoss', class_weight=[1.0] * K))),
-            'head.loss.* has no effect',
-        ),
-        (dict(head=HEAD | dict(cal_acc=True)), 'head.cal_acc has no effect'),
+        (head_with(loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1)), 'a LabelSmoothLoss, has no'),
+        (head_with(loss=dict(type='CrossEntropyLoss', class_weight=[1.0] * K)), 'head.loss.* has no effect'),
+        (head_with(cal_acc=True), 'head.cal_acc has no effect'),
         (dict(teacher_size=32), 'teacher_size without teacher'),
     ],
 )
