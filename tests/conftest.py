@@ -1,8 +1,11 @@
 """What holds for every test."""
 
+import functools
 import os
 
 import pytest
+from bad_input.small_runs import DIGITS
+from forked_tools import run_forked
 from hypothesis import HealthCheck, settings
 from mmengine.registry import DefaultScope
 
@@ -22,6 +25,25 @@ def begin_in_one_scope():
     """
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         yield
+
+
+@pytest.fixture(scope='session')
+def small_model(tmp_path_factory):
+    """A function of a config's name: paths of a small config and of its checkpoint, the model, and a test sample."""
+    from apis.small_models import make
+
+    folder = tmp_path_factory.mktemp('small models')
+    return functools.cache(lambda name: make(folder, name))
+
+
+@pytest.fixture(scope='session')
+def trained_digits(tmp_path_factory):
+    """The checkpoint of a run of ``DIGITS``, a process of its own, in a work directory whose path holds a space."""
+    folder = tmp_path_factory.mktemp('a run')
+    (folder / 'config.py').write_text(DIGITS)
+    result = run_forked('train.py', 'config.py', cwd=folder)
+    assert result.returncode == 0, result.stderr
+    return folder / 'work_dirs/config/epoch_1.pth'
 
 
 LONG = (  # modules, the longest first

@@ -1,16 +1,17 @@
 """Configs of small runs."""
 
-from forked_tools import run_forked
-from tool_runner import ROOT
+import itertools
+
+from tool_runner import ROOT, assert_one_line, call
 
 DIGITS = f"""
 _base_ = '{ROOT}/configs/vt_resnet/vt-resnet18-half_digits.py'
 model = dict(backbone=dict(num_tokens=4, token_channels=64), head=dict(in_channels=64))
 train_dataloader = dict(dataset=dict(indices=64))
-val_dataloader = dict(dataset=dict(indices=32))
+val_dataloader = test_dataloader = dict(dataset=dict(indices=32))
 train_cfg = dict(max_epochs=1)
 """
-# A folder of images; {loader} and {dataset} are settings of both splits.
+# A folder of images in two classes, for both splits.
 FOLDER = f"""
 _base_ = '{ROOT}/configs/vt_resnet/vt-resnet18-half_digits.py'
 model = dict(
@@ -32,10 +33,21 @@ dataset = dict(
 train_dataloader = val_dataloader = test_dataloader = dict(batch_size=4, dataset=dataset)
 train_cfg = dict(max_iters=1, val_interval=1)
 """
+_numbers = itertools.count()
+
+
+def refuse(folder, text, *arguments, options=()):
+    """Return the line on standard error with which training by a config's text ends; it wrote no checkpoint."""
+    name = f'c{next(_numbers)}'
+    (folder / f'{name}.py').write_bytes(text if isinstance(text, bytes) else text.encode())
+    result = call('train.py', f'{name}.py', *arguments, cwd=folder, options=options)
+    assert_one_line(result, '')
+    assert '(train)' not in result.stdout
+    assert not [*folder.glob(f'work_dirs/{name}/*.pth')]
+    return next(line for line in result.stderr.splitlines() if line.startswith('error: '))
 
 
 def train(folder, config, *arguments, **kwargs):
-    """Train by a config's text, or by what stands in ``config.py`` already."""
-    if config is not None:
-        (folder / 'config.py').write_text(config)
-    return run_forked('train.py', 'config.py', *arguments, cwd=folder, **kwargs)
+    """Train in this process by a config's text."""
+    (folder / 'config.py').write_text(config)
+    return call('train.py', 'config.py', *arguments, cwd=folder, **kwargs)

@@ -5,23 +5,15 @@ from bad_input.small_runs import DIGITS, train
 from tool_runner import assert_one_line
 
 
-@pytest.fixture(scope='module')
-def trained(tmp_path_factory):
-    """The checkpoint of a finished run."""
-    folder = tmp_path_factory.mktemp('trained')
-    assert train(folder, DIGITS).returncode == 0
-    return folder / 'work_dirs/config/epoch_1.pth'
-
-
 @pytest.mark.parametrize('kind', ['empty', 'text', 'truncated'])
 @pytest.mark.parametrize('use', ['--resume', 'load_from'])
-def test_a_damaged_checkpoint(kind, use, trained, tmp_path):
-    contents = dict(empty=b'', text=b'no checkpoint\n', truncated=trained.read_bytes()[:-5000])
+def test_a_damaged_checkpoint(kind, use, trained_digits, tmp_path):
+    contents = dict(empty=b'', text=b'no checkpoint\n', truncated=trained_digits.read_bytes()[:-5000])
     (tmp_path / 'bad.pth').write_bytes(contents[kind])
     arguments, options = (['--resume', 'bad.pth'], []) if use == '--resume' else ([], ['load_from=bad.pth'])
     assert_one_line(train(tmp_path, DIGITS, *arguments, options=options), 'bad.pth')
 
 
-def test_resume_from_another_model(trained, tmp_path):
+def test_resume_from_another_model(trained_digits, tmp_path):
     narrow = DIGITS.replace('token_channels=64', 'token_channels=32').replace('in_channels=64', 'in_channels=32')
-    assert_one_line(train(tmp_path, narrow, '--resume', trained), f"{trained} is not the model's")
+    assert_one_line(train(tmp_path, narrow, '--resume', trained_digits), f"{trained_digits} is not the model's")

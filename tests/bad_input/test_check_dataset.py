@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from bad_input.images import DAMAGED, GREY, MASK, MASKS, RGB, encode
 from bad_input.small_runs import DIGITS, FOLDER, SCENES
-from forked_tools import run_forked
+from tool_runner import call, succeed
 
 TEST_FOLDER = "val_dataloader = test_dataloader = dict(dataset=dict(dataset, data_prefix='held out'))\n"
 
 
 def check(folder, config, *arguments, **kwargs):
     (folder / 'config.py').write_text(config)
-    result = run_forked('check_dataset.py', 'config.py', '--out', 'report.json', *arguments, cwd=folder, **kwargs)
+    result = call('check_dataset.py', 'config.py', '--out', 'report.json', *arguments, cwd=folder, **kwargs)
     report = folder / 'report.json'
     return result, json.loads(report.read_text()) if report.exists() else None
 
@@ -33,8 +33,7 @@ def folder(tmp_path):
 
 def test_whole_images(folder):
     result, report = check(folder, FOLDER + TEST_FOLDER, '--workers', '2')
-    assert result.returncode == 0, result.stderr
-    assert 'rror' not in result.stderr
+    assert 'rror' not in succeed(result).stderr
     assert 'No problem found' in result.stdout
     train, test = report['data_sets']
     assert 'train: CustomDataset, 2 samples; 30x50 to 31x50 pixels; 2 RGB; 2 classes' in train['line']
@@ -47,10 +46,8 @@ def test_every_bad_image_is_listed(folder):
         write(folder / f'data/images/cat/{number}_{name}', content)
     write(folder / 'data/images/cat/16.png', encode(GREY.astype(np.uint16)))
     write(folder / 'data/held out/cat/again.png', (folder / 'data/images/cat/a.png').read_bytes())
-    config = (
-        FOLDER.replace("type='LoadImageFromFile'", "type='LoadImageFromFile', imdecode_backend='pillow'") + TEST_FOLDER
-    )
-    result, report = check(folder, config)
+    config = FOLDER.replace("type='LoadImageFromFile'", "type='LoadImageFromFile', imdecode_backend='pillow'")
+    result, report = check(folder, config + TEST_FOLDER)
     assert result.returncode == 1
     assert 'rror' not in result.stderr
     assert report['counts'] == dict(unreadable=4, mode=2, duplicate=1)
@@ -88,7 +85,7 @@ def test_every_bad_mask_is_listed(tmp_path):
 
 def test_data_in_memory_and_empty_folders(tmp_path):
     result, report = check(tmp_path, DIGITS)
-    assert result.returncode == 0, result.stderr
+    succeed(result)
     assert sum(report['data_sets'][0]['classes'].values()) == 64
     (tmp_path / 'data/images').mkdir(parents=True)
     result, report = check(tmp_path, FOLDER)

@@ -5,12 +5,10 @@ import os
 
 import numpy as np
 import pytest
-from apis.small_models import make
 from bad_input.images import RGB, encode
-from bad_input.small_runs import FOLDER, SCENES, train
-from forked_tools import run_forked
+from bad_input.small_runs import FOLDER, SCENES, refuse, train
 from mmengine.dataset import pseudo_collate
-from tool_runner import assert_one_line
+from tool_runner import assert_one_line, call
 
 from vt.analysis.tables import print_table, to_csv, to_markdown
 from vt.apis import ClassificationInferencer
@@ -33,36 +31,32 @@ def test_a_class_folder_that_a_terminal_would_obey_is_refused_before_a_run(name,
     result = train(tmp_path, FOLDER)
     what = 'must be 1 to 500 characters of UTF-8 without control characters'
     assert_one_line(result, f'of the list of classes of CustomDataset {what}')
-    assert name not in result.stderr + result.stdout
-    result = run_forked('check_dataset.py', 'config.py', '--out', 'r.json', cwd=tmp_path)
-    assert result.returncode == 1
-    assert name not in result.stderr + result.stdout
+    checked = call('check_dataset.py', 'config.py', '--out', 'r.json', cwd=tmp_path)
+    assert checked.returncode == 1
     assert 'not read' in json.loads((tmp_path / 'r.json').read_text())['counts']
+    assert not any(name in text for done in (result, checked) for text in (done.stdout, done.stderr))
 
 
 @pytest.mark.parametrize('classes', [['a'] * 10 + ['b\x1b[2J'], 'abc', [1, 2, 3], ['a', '']])
 def test_a_list_of_classes_that_is_none_is_refused_before_a_run(classes, tmp_path):
     for folder in ('images', 'masks'):
         write(tmp_path / f'data/{folder}/0.png')
-    config = SCENES.replace("classes=tuple('abcdefghijk')", f'classes={classes!r}')
-    result = train(tmp_path, config)
-    assert_one_line(result, 'error: config.py: ')
-    assert '\x1b' not in result.stderr
+    line = refuse(tmp_path, SCENES.replace("classes=tuple('abcdefghijk')", f'classes={classes!r}'))
+    assert '\x1b' not in line
 
 
 def test_a_bad_file_of_such_a_name_is_named_without_it(folder, tmp_path):
     write(tmp_path / f'data/images/dog/{RED}.png', b'no image')
     write(tmp_path / 'data/images/dog' / os.fsdecode(b'\xff.png'), b'no image')
+    line = refuse(tmp_path, FOLDER.replace('batch_size=4', 'batch_size=6'))
+    assert '.png cannot be loaded: ' in line
+    assert '\x1b' not in line
     (tmp_path / 'config.py').write_text(FOLDER)
-    result = run_forked('check_dataset.py', 'config.py', '--out', 'r.json', cwd=tmp_path)
+    result = call('check_dataset.py', 'config.py', '--out', 'r.json', cwd=tmp_path)
     assert result.returncode == 1
-    assert '\x1b' not in result.stdout + result.stderr
+    assert '\x1b' not in result.stdout + result.stderr + (tmp_path / 'r.json').read_text()
     assert '\\x1b[31mred\\x1b[0m.png cannot be read: ' in result.stdout
     assert '\\udcff.png cannot be read: ' in result.stdout
-    assert '\x1b' not in (tmp_path / 'r.json').read_text()
-    result = train(tmp_path, FOLDER.replace('batch_size=4', 'batch_size=6'))
-    assert_one_line(result, '.png cannot be loaded: ')
-    assert '\x1b' not in result.stderr
 
 
 @pytest.mark.parametrize('name', NAMES)
@@ -78,9 +72,9 @@ def test_tables_show_names_and_obey_none(name, capsys):
 
 
 @pytest.mark.parametrize('name', ['$\\frac$', 'from $5 to $6', '[red]', '\\'])
-def test_names_of_classes_are_drawn_as_they_are(name, tmp_path):
+def test_names_of_classes_are_drawn_as_they_are(name, small_model):
     """Matplotlib takes what is between two dollars for a formula."""
-    _, _, model, _ = make(tmp_path, 'vt-resnet18-half_digits')
+    model = small_model('vt-resnet18-half_digits')[2]
     image = np.zeros((300, 400, 3), np.uint8)
     drawn = []
     for names in ([name] * 10, ['x'] * 10):

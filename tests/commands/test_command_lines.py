@@ -1,4 +1,4 @@
-"""The command lines as a user calls them, on the embedded digits and on small files made here."""
+"""The command lines of runs as a user calls them, on the embedded digits and scenes."""
 
 import json
 import os
@@ -6,93 +6,117 @@ import pickle
 import subprocess
 import sys
 
+import cv2
+import numpy as np
 import pytest
 import torch
-from forked_tools import run_forked as run
-from tool_runner import ROOT, SMALL_CLASSIFIER
+from forked_tools import run_forked
+from PIL import Image
+from tool_runner import ROOT, SMALL_CLASSIFIER, call, succeed
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 FEW = ['train_cfg.max_epochs=1', *SMALL_CLASSIFIER]
+SCENES = ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
+FEW_SCENES = [
+    'train_cfg.max_iters=3',
+    'train_cfg.val_interval=3',
+    'train_dataloader.batch_size=2',
+    'val_dataloader.dataset.indices=3',
+    'val_dataloader.batch_size=2',
+    'test_dataloader.dataset.indices=3',
+    'test_dataloader.batch_size=2',
+    'model.neck.token_channels=64',
+    'param_scheduler.0.end=2',
+]
 
 
 @pytest.fixture(scope='module')
-def trained(tmp_path_factory):
-    """A folder with a trained work directory; its path holds a space."""
-    folder = tmp_path_factory.mktemp('a run')
-    result = run('train.py', CONFIG, cwd=folder, options=FEW)
-    assert result.returncode == 0, result.stderr
-    return folder
+def segmentor(tmp_path_factory):
+    """The work directory of a trained segmentor; its path holds a space."""
+    folder = tmp_path_factory.mktemp('a segmentation')
+    result = succeed(run_forked('train.py', SCENES, cwd=folder, options=FEW_SCENES))
+    assert 'mIoU' in result.stdout
+    return folder / 'work_dirs/vt-fpn_r18_digit-scenes'
 
 
-@pytest.fixture(scope='module')
-def checkpoint(trained):
-    return trained / 'work_dirs/vt-resnet18_digits/epoch_1.pth'
+def test_a_training_leaves_its_time_and_a_whole_checkpoint(trained_digits):
+    assert json.loads((trained_digits.parent / 'training.json').read_text())['seconds'] > 0
+    weights = torch.load(trained_digits, weights_only=False)['state_dict']
+    assert weights['backbone.layer4.0.tokenizer.weight'].shape == (4, 128)
 
 
-def test_training_leaves_its_time_and_a_whole_checkpoint(trained, checkpoint):
-    summary = json.loads((checkpoint.parent / 'training.json').read_text())
-    assert summary['seconds'] > 0
-    weights = torch.load(checkpoint, weights_only=False)['state_dict']
-    assert weights['backbone.layer4.0.tokenizer.weight'].shape == (4, 256)
+def test_a_training_of_iterations_leaves_its_time_and_the_best_checkpoint(segmentor):
+    record = json.loads((segmentor / 'training.json').read_text())
+    assert 0 < record['data_seconds'] < record['seconds']
+    assert (record['iterations'], record['batch_size']) == (3, 2)
+    assert list(segmentor.glob('best_mIoU_iter_3.pth'))
+    weights = torch.load(segmentor / 'iter_3.pth', weights_only=False)['state_dict']
+    assert weights['neck.tokenizers.0.weight'].shape == (8, 128)
 
 
-def test_resume_goes_on_and_keeps_the_time(trained, checkpoint, tmp_path):
-    before = json.loads((checkpoint.parent / 'training.json').read_text())['seconds']
-    options = [*FEW, 'train_cfg.max_epochs=2']
-    result = run(
-        'train.py', CONFIG, '--resume', checkpoint, '--work-dir', tmp_path / 'on', cwd=tmp_path, options=options
-    )
-    assert result.returncode == 0, result.stderr
-    assert (tmp_path / 'on/epoch_2.pth').exists()
+def test_a_training_is_resumed_benchmarked_and_reported(trained_digits, tmp_path):
+    before = json.loads((trained_digits.parent / 'training.json').read_text())['seconds']
+    config = trained_digits.parents[2] / 'config.py'
+    arguments = [config, '--resume', trained_digits, '--work-dir', 'work_dirs/config']
+    result = succeed(call('train.py', *arguments, cwd=tmp_path, options=['train_cfg.max_epochs=2']))
     assert 'Epoch(train) [2]' in result.stdout
     assert 'Epoch(train) [1]' not in result.stdout
-    assert json.loads((tmp_path / 'on/training.json').read_text())['seconds'] > before
+    assert json.loads((tmp_path / 'work_dirs/config/training.json').read_text())['seconds'] > before
+    result = succeed(call('test.py', config, 'work_dirs/config/epoch_2.pth', '--benchmark', cwd=tmp_path))
+    record = json.loads((tmp_path / 'work_dirs/config.benchmark.json').read_text())
+    assert (record['image_shape'], record['batch_size']) == ([3, 32, 32], 32)
+    assert record['flops'] > 1e7
+    assert 6e5 < record['parameters'] < 1e6
+    assert 0 < record['latency_median'] <= record['latency_95']
+    assert 'images/s at batch 32' in result.stdout
+    result = succeed(call('analysis/report.py', 'runs', 'work_dirs/config', cwd=tmp_path))
+    assert f'{record["metrics"]["accuracy/top1"]:.2f}' in result.stdout
+    assert 'Running' not in result.stderr  # it reads data alone
 
 
 def test_amp_no_validate_and_auto_scale_lr(tmp_path):
     arguments = [CONFIG, '--amp', '--no-validate', '--auto-scale-lr', '--work-dir', 'out']
     options = [*FEW, 'train_dataloader.batch_size=8', 'optim_wrapper.accumulative_counts=2']
-    result = run('train.py', *arguments, cwd=tmp_path, options=options)
-    assert result.returncode == 0, result.stderr
+    result = succeed(call('train.py', *arguments, cwd=tmp_path, options=options))
     assert '--amp bfloat16' in result.stdout or torch.cuda.is_available()
     assert 'Epoch(val)' not in result.stdout
     assert 'lr: 5.0000e-04' in result.stdout
 
 
-def test_test_writes_predictions_metrics_and_images(checkpoint, tmp_path):
-    arguments = [CONFIG, checkpoint, '--work-dir', 'test', '--out', 'predictions.pkl', '--show-dir', 'images']
-    result = run('test.py', *arguments, cwd=tmp_path, options=FEW)
-    assert result.returncode == 0, result.stderr
-    predictions = pickle.loads((tmp_path / 'predictions.pkl').read_bytes())
-    assert len(predictions) == 32
+def test_a_test_writes_predictions_metrics_and_images(trained_digits, tmp_path):
+    model = [trained_digits.parents[2] / 'config.py', trained_digits, '--work-dir', 'test']
+    succeed(call('test.py', *model, '--out', 'predictions.pkl', '--show-dir', 'images', cwd=tmp_path))
+    assert len(pickle.loads((tmp_path / 'predictions.pkl').read_bytes())) == 32
     assert len(list((tmp_path / 'images').rglob('*.png'))) == 32
-    arguments = [CONFIG, checkpoint, '--work-dir', 'test', '--out', 'metrics.json', '--tta']
-    result = run('test.py', *arguments, cwd=tmp_path, options=FEW)
-    assert result.returncode == 0, result.stderr
+    succeed(call('test.py', *model, '--out', 'metrics.json', '--tta', cwd=tmp_path))
     assert 0 <= json.loads((tmp_path / 'metrics.json').read_text())['accuracy/top1'] <= 100
 
 
-def test_benchmark_and_report(trained, checkpoint):
-    result = run('test.py', CONFIG, checkpoint, '--benchmark', cwd=trained, options=FEW)
-    assert result.returncode == 0, result.stderr
-    record = json.loads((trained / 'work_dirs/vt-resnet18_digits.benchmark.json').read_text())
-    assert record['image_shape'] == [3, 64, 64]
-    assert record['batch_size'] == 32
-    assert record['flops'] > 1e8
-    assert 2.7e6 < record['parameters'] < 3.5e6
-    assert 0 < record['latency_median'] <= record['latency_95']
-    assert 'images/s at batch 32' in result.stdout
-    result = run('analysis/report.py', 'runs', 'work_dirs/vt-resnet18_digits', cwd=trained)
-    assert result.returncode == 0, result.stderr
-    assert 'vt-resnet18_digits' in result.stdout
-    assert 'Running' not in result.stderr  # it reads data alone
+def test_a_test_writes_predicted_maps_overlays_and_the_cost(segmentor):
+    folder = segmentor.parents[1]
+    arguments = [SCENES, segmentor / 'iter_3.pth', '--benchmark', '--out', 'maps', '--show-dir', 'images']
+    succeed(call('test.py', *arguments, cwd=folder, options=FEW_SCENES))
+    names = ['test_000000.png', 'test_000001.png', 'test_000002.png']
+    for kind in ('maps', 'images'):
+        assert sorted(path.name for path in (folder / kind).iterdir()) == names
+    assert np.asarray(Image.open(folder / 'maps' / names[0])).max() < 11
+    assert cv2.imread(str(folder / 'images' / names[0])).shape == (128, 256, 3)  # labels beside the prediction
+    record = json.loads((folder / 'work_dirs/vt-fpn_r18_digit-scenes.benchmark.json').read_text())
+    assert record['image_shape'] == [3, 128, 128]
+    result = succeed(call('analysis/report.py', 'runs', segmentor, cwd=folder))
+    assert f'{record["metrics"]["mIoU"]:.2f} mIoU' in result.stdout
+
+
+def test_test_time_augmentation_writes_maps_too(segmentor, tmp_path):
+    arguments = [SCENES, segmentor / 'iter_3.pth', '--tta', '--amp', '--out', 'tta']
+    succeed(call('test.py', *arguments, cwd=tmp_path, options=FEW_SCENES))
+    assert len(list((tmp_path / 'tta').glob('*.png'))) == 3
 
 
 def test_models_side_by_side(tmp_path):
     twin = ROOT / 'configs/baselines/resnet18_digits.py'
-    arguments = [twin, CONFIG, '--sizes', '64x32', '64', '--batch-sizes', '1', '2']
-    result = run('benchmark.py', *arguments, '--rounds', '3', '--out', 'b.json', cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
+    arguments = [twin, CONFIG, '--sizes', '64x32', '64', '--batch-sizes', '1', '2', '--rounds', '3', '--out', 'b.json']
+    result = succeed(call('benchmark.py', *arguments, cwd=tmp_path))
     record = json.loads((tmp_path / 'b.json').read_text())
     measured = [(entry['batch_size'], *entry['size'], entry['kind'], entry['model']) for entry in record['results']]
     names = ['resnet18_digits', 'vt-resnet18_digits']
@@ -104,13 +128,13 @@ def test_models_side_by_side(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_processes_on_the_cpu(checkpoint, tmp_path):
+def test_two_processes_on_the_cpu(trained_digits, tmp_path):
+    config = trained_digits.parents[2] / 'config.py'
     env = dict(os.environ, PYTHON=sys.executable, CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1')
-    options = [*FEW, 'model.backbone.norm_cfg.type=SyncBN']
-    for script, arguments in [('dist_train.sh', [CONFIG, '2']), ('dist_test.sh', [CONFIG, checkpoint, '2'])]:
-        command = ['bash', ROOT / 'tools' / script, *arguments, '--work-dir', 'two', '--cfg-options', *options]
-        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=env)
-        assert result.returncode == 0, result.stderr
+    for script, arguments in [('dist_train.sh', [config, '2']), ('dist_test.sh', [config, trained_digits, '2'])]:
+        command = ['bash', ROOT / 'tools' / script, *arguments, '--work-dir', 'two']
+        command += ['--cfg-options', 'model.backbone.norm_cfg.type=SyncBN']
+        result = succeed(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=env))
         assert 'accuracy/top1' in result.stdout
         assert 'channels_last=True' in result.stdout
     assert (tmp_path / 'two/epoch_1.pth').exists()

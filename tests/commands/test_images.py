@@ -1,14 +1,13 @@
 """Images: of tokens on a user's own images, of predictions in folders, and no input is ever written over."""
 
 import cv2
-import mmpretrain
 import mmseg
 import numpy as np
 import pytest
 import torch
 from forked_tools import run_forked
 from mmengine.config import Config
-from tool_runner import ROOT, assert_one_line
+from tool_runner import ROOT, assert_one_line, call, succeed
 
 from vt.analysis.attention.token_figure import look, name_part
 from vt.apis import get_model
@@ -17,12 +16,10 @@ from vt.engine.launch import build_model
 from vt.engine.preparation import preparation_of
 from vt.inference.inputs import Samples
 
-DIGITS = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 SCENES = ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
-CLASSIFIER = 'dict(backbone=dict(num_tokens=4, token_channels=64), head=dict(in_channels=64, num_classes={}))'
-SEGMENTOR = 'dict(neck=dict(num_tokens=3, token_channels=64))'
 RED = (0, 0, 255)  # as OpenCV has it
 FOLDER = """
+model = dict(head=dict(num_classes=2))
 data_preprocessor = dict(num_classes=2)
 pipeline = [dict(type='LoadImageFromFile'), dict(type='Resize', scale=32), dict(type='PackInputs')]
 dataset = dict(_delete_=True, type='CustomDataset', data_root='data', pipeline=pipeline)
@@ -37,32 +34,23 @@ test_dataloader = dict(batch_size=2, dataset=dataset)
 """
 
 
-def make(folder, name, base, model, data=''):
-    """A config and a checkpoint of arbitrary weights."""
-    config, checkpoint = folder / f'{name}.py', folder / f'{name}.pth'
-    config.write_text(f'_base_ = {str(base)!r}\nmodel = {model}\n{data}')
-    torch.save(build_model(Config.fromfile(config)).state_dict(), checkpoint)
-    return config, checkpoint
+@pytest.fixture(scope='module')
+def digits(small_model):
+    return small_model('vt-resnet18-half_digits')[:2]
 
 
 @pytest.fixture(scope='module')
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp('some images')
+def scenes(small_model):
+    return small_model('vt-fpn_r18_digit-scenes')[:2]
 
 
 @pytest.fixture(scope='module')
-def digits(folder):
-    return make(folder, 'digits', DIGITS, CLASSIFIER.format(10))
-
-
-@pytest.fixture(scope='module')
-def scenes(folder):
-    return make(folder, 'scenes', SCENES, SEGMENTOR)
-
-
-@pytest.fixture(scope='module')
-def animals(folder):
-    return make(folder, 'animals', DIGITS, CLASSIFIER.format(2), FOLDER)
+def animals(digits, tmp_path_factory):
+    """A config of two classes of files, and a checkpoint of arbitrary weights."""
+    folder = tmp_path_factory.mktemp('animals')
+    (folder / 'animals.py').write_text(f'_base_ = {str(digits[0])!r}\n{FOLDER}')
+    torch.save(build_model(Config.fromfile(folder / 'animals.py')).state_dict(), folder / 'animals.pth')
+    return folder / 'animals.py', folder / 'animals.pth'
 
 
 def write(path, colour=RED, size=(40, 60)):
@@ -79,8 +67,7 @@ def test_tokens_on_a_users_images_of_any_size(animals, tmp_path):
     photo, small = write(tmp_path / 'photo.png', size=(150, 210)), write(tmp_path / 'small.jpg', (9,), size=(5, 7))
     images = photo, small, write(tmp_path / 'clear.png', (*RED, 128))
     before = photo.read_bytes()
-    result = run_forked('analysis/show_tokens.py', config, animals[1], *images, '--out', 'out.svg', cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
+    succeed(call('analysis/show_tokens.py', config, animals[1], *images, '--out', 'out.svg', cwd=tmp_path))
     text = (tmp_path / 'out.svg').read_text()
     assert all(path.name in text for path in images)
     assert text.count('seen as cat') + text.count('seen as dog') == 3
@@ -92,8 +79,7 @@ def test_heat_maps_of_a_users_images(digits, tmp_path):
     pytest.importorskip('pytorch_grad_cam', reason='the extra [heat-maps] is not installed')
     photo = write(tmp_path / 'photo.png', size=(150, 210))
     options = ['--method', 'gradcam', 'eigencam', '--target', '7', '--out', 'out.svg']
-    result = run_forked('analysis/show_heat_maps.py', *digits, photo, *options, cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
+    result = succeed(call('analysis/show_heat_maps.py', *digits, photo, *options, cwd=tmp_path))
     text = (tmp_path / 'out.svg').read_text()
     assert all(words in text for words in ('photo.png', 'seen as ', 'for 7', 'gradcam', 'eigencam'))
     assert 'gradcam: backbone.layer4.0.projector' in result.stdout
@@ -101,13 +87,12 @@ def test_heat_maps_of_a_users_images(digits, tmp_path):
 
 def test_the_image_of_tokens_goes_to_the_work_directory_or_here(scenes, tmp_path):
     photo = write(tmp_path / 'photo.png', size=(50, 30))
-    result = run_forked('analysis/show_tokens.py', *scenes, photo, cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.splitlines()[-1] == 'written to tokens.png'
-    (tmp_path / 'work_dirs/scenes').mkdir(parents=True)
-    result = run_forked('analysis/show_tokens.py', *scenes, '--images', '2', cwd=tmp_path)
-    assert result.stdout.splitlines()[-1] == 'written to work_dirs/scenes/tokens.png'
-    drawn = [cv2.imread(str(tmp_path / path)).shape[0] for path in ('tokens.png', 'work_dirs/scenes/tokens.png')]
+    drawn = []
+    for images, out in (([photo], 'tokens.png'), (['--images', '2'], f'work_dirs/{scenes[0].stem}/tokens.png')):
+        (tmp_path / out).parent.mkdir(parents=True, exist_ok=True)
+        result = succeed(call('analysis/show_tokens.py', *scenes, *images, cwd=tmp_path))
+        assert result.stdout.splitlines()[-1] == f'written to {out}'
+        drawn.append(cv2.imread(str(tmp_path / out)).shape[0])
     assert drawn[0] < drawn[1]  # one row, two rows
 
 
@@ -132,27 +117,26 @@ def drawn_in(folder):
 def test_predictions_are_images_of_their_own_and_overwrite_no_input(animals, tmp_path):
     names = 'cat/0.jpg', 'cat/0.jpg.png', 'cat/A.png', 'cat/a.png', 'dog/\x1b[31m.png', f'dog/{"x" * 250}.jpg'
     files = [write(tmp_path / 'data' / name) for name in (*names, 'dog/more/A.png')]
-    result = run_forked('test.py', *animals, '--show-dir', 'images', cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
+    succeed(call('test.py', *animals, '--show-dir', 'images', cwd=tmp_path))
     expected = ['cat/0.jpg.png', 'cat/0.jpg-2.png', 'cat/A.png', 'cat/a-2.png', 'dog/_x1b[31m.png', 'dog/more/A.png']
     assert drawn_in(tmp_path / 'images') == sorted([*expected, f'dog/{"x" * 200}.png'])
     blue, _, red = cv2.imread(str(tmp_path / 'images/cat/A.png'))[-1, -1].tolist()
     assert (blue, red) == (0, 255)
     before = [file.read_bytes() for file in files]
-    result = run_forked('test.py', *animals, '--show-dir', 'data', cwd=tmp_path)
+    result = call('test.py', *animals, '--show-dir', 'data', cwd=tmp_path)
     assert_one_line(result, '.png: choose another folder')
     assert [file.read_bytes() for file in files] == before
 
 
-def test_maps_and_overlays_have_names_of_their_own_and_overwrite_no_input(folder, tmp_path):
-    config, checkpoint = make(folder, 'masks', SCENES, SEGMENTOR, MASKS)
+def test_maps_and_overlays_have_names_of_their_own_and_overwrite_no_input(scenes, tmp_path):
+    (tmp_path / 'masks.py').write_text(f'_base_ = {str(scenes[0])!r}\n{MASKS}')
+    model = 'masks.py', scenes[1]
     for name in ('a/0.png', 'b/0.png'):
         write(tmp_path / 'data/images' / name, size=(64, 64))
         write(tmp_path / 'data/masks' / name, (0,), size=(64, 64))
-    result = run_forked('test.py', config, checkpoint, '--out', 'maps', '--show-dir', 'images', cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
+    succeed(call('test.py', *model, '--out', 'maps', '--show-dir', 'images', cwd=tmp_path))
     assert drawn_in(tmp_path / 'maps') == drawn_in(tmp_path / 'images') == ['a/0.png', 'b/0.png']
-    result = run_forked('test.py', config, checkpoint, '--out', 'data/masks', cwd=tmp_path)
+    result = call('test.py', *model, '--out', 'data/masks', cwd=tmp_path)
     assert_one_line(result, 'data/masks/a/0.png would be overwritten: give another folder than --out')
     assert cv2.imread(str(tmp_path / 'data/masks/a/0.png')).max() == 0
 
@@ -179,16 +163,8 @@ def test_an_image_stays_below_its_folder(path, prefix, place):
     assert {path: str(place) for path, place in output_paths_of(Images()).items()} == {path: place}
 
 
-@pytest.mark.parametrize(
-    ('library', 'tool', 'config', 'options'),
-    [
-        (mmseg, 'analysis_tools/browse_dataset.py', SCENES, ['train_dataloader.dataset.num_scenes=2']),
-        (mmpretrain, 'visualization/browse_dataset.py', DIGITS, ['train_dataloader.dataset.indices=2']),
-    ],
-)
-def test_the_libraries_own_tools_show_the_data(library, tool, config, options, tmp_path):
-    script = f'{library.__path__[0]}/.mim/tools/{tool}'
-    mode = ['--mode', 'original'] if library is mmpretrain else []
-    result = run_forked(script, config, '--output-dir', 'out', '--not-show', *mode, cwd=tmp_path, options=options)
-    assert result.returncode == 0, result.stderr
+def test_mmsegmentations_own_tool_shows_the_data(tmp_path):
+    script = f'{mmseg.__path__[0]}/.mim/tools/analysis_tools/browse_dataset.py'
+    options = ['train_dataloader.dataset.num_scenes=2']
+    succeed(run_forked(script, SCENES, '--output-dir', 'out', '--not-show', cwd=tmp_path, options=options))
     assert len(list((tmp_path / 'out').iterdir())) == 2

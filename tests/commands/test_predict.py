@@ -11,9 +11,9 @@ import cv2
 import numpy as np
 import pytest
 from apis.small_models import make, write_image
-from forked_tools import ForkedTool, run_forked
+from forked_tools import ForkedTool
 from PIL import Image
-from tool_runner import assert_one_line
+from tool_runner import assert_one_line, call, succeed
 from video.written_videos import write
 
 from vt import apis
@@ -22,14 +22,9 @@ from vt.errors import UserError
 from vt.inference.image_files import encode_mask
 
 
-@pytest.fixture(scope='module')
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp('some predictions')
-
-
-@pytest.fixture(scope='module')
-def classifier(folder):
-    return make(folder, 'vt-resnet18-half_digits')
+@pytest.fixture
+def classifier(small_model):
+    return small_model('vt-resnet18-half_digits')
 
 
 @pytest.fixture
@@ -42,29 +37,9 @@ def images(classifier, tmp_path):
     return tmp_path
 
 
-def test_a_folder_is_predicted_and_what_cannot_be_read_is_named_at_the_end(classifier, images):
-    config, checkpoint, model, _ = classifier
-    (images / 'data/bad.png').write_bytes((images / 'data/a.png').read_bytes()[:100])
-    arguments = [config, checkpoint, 'data', 'nowhere.png', '--out', 'r.json', '--out-dir', 'drawn', '--top-k', '3']
-    result = run_forked('predict.py', *arguments, '--batch-size', '2', cwd=images)
-    assert_one_line(result, '2 of 4 files could not be read and were skipped: data/bad.png, nowhere.png')
-    assert 'skipped: data/bad.png is no image that can be read' in result.stderr
-    assert 'skipped: there is no image nowhere.png' in result.stderr
-    found = json.loads((images / 'r.json').read_text())
-    assert [entry['file'] for entry in found] == ['data/a.png', 'data/more/b.jpg']
-    inferencer = apis.ClassificationInferencer(model)
-    for entry in found:
-        (expected,) = inferencer(str(images / entry['file']))
-        assert [row['score'] for row in entry['predictions']] == pytest.approx(
-            np.sort(expected['pred_scores'])[:-4:-1].tolist(), abs=1e-6
-        )
-        assert entry['predictions'][0]['name'] == expected['pred_class']
-    assert f'{found[0]["predictions"][0]["name"]} {100 * found[0]["predictions"][0]["score"]:.1f} %' in result.stdout
-    assert cv2.imread(str(images / 'drawn/a.png')).shape[:2] == (256, 256)
-    assert (images / 'drawn/more/b.jpg.png').exists()
-
-
 def test_every_file_of_a_folder_is_predicted_or_named(classifier, images):
+    """Also of linked folders, which may lead back."""
+    config, checkpoint, model, _ = classifier
     image = cv2.imread(str(images / 'data/a.png'), cv2.IMREAD_GRAYSCALE)
     (images / 'other').mkdir()
     for path in ('data/c.pgm', 'other/d.png'):
@@ -73,11 +48,25 @@ def test_every_file_of_a_folder_is_predicted_or_named(classifier, images):
     (images / 'other/back').symlink_to('../other')
     (images / 'data/broken.jpg').symlink_to('gone.jpg')
     (images / 'data/e.HEIC').write_bytes(b'some')
-    result = run_forked('predict.py', *classifier[:2], 'data', '--out', 'r.json', cwd=images)
-    assert_one_line(result, '1 of 5 files could not be read and were skipped: data/broken.jpg')
+    (images / 'data/bad.png').write_bytes((images / 'data/a.png').read_bytes()[:100])
+    arguments = [config, checkpoint, 'data', 'nowhere.png', '--out', 'r.json', '--out-dir', 'drawn', '--top-k', '3']
+    result = call('predict.py', *arguments, '--batch-size', '2', cwd=images)
+    skipped = 'data/bad.png, data/broken.jpg, nowhere.png'
+    assert_one_line(result, f'3 of 7 files could not be read and were skipped: {skipped}')
+    assert 'skipped: data/bad.png is no image that can be read' in result.stderr
+    assert 'skipped: there is no image nowhere.png' in result.stderr
     assert 'warning: data contains files of other kinds, which are left out: 1 .heic, 1 .txt' in result.stderr
-    found = [entry['file'] for entry in json.loads((images / 'r.json').read_text())]
-    assert found == ['data/a.png', 'data/c.pgm', 'data/link/d.png', 'data/more/b.jpg']
+    found = json.loads((images / 'r.json').read_text())
+    assert [entry['file'] for entry in found] == ['data/a.png', 'data/c.pgm', 'data/link/d.png', 'data/more/b.jpg']
+    inferencer = apis.ClassificationInferencer(model)
+    for entry in found:
+        (expected,) = inferencer(str(images / entry['file']))
+        best = np.sort(expected['pred_scores'])[:-4:-1].tolist()
+        assert [row['score'] for row in entry['predictions']] == pytest.approx(best, abs=1e-6)
+        assert entry['predictions'][0]['name'] == expected['pred_class']
+    assert f'{found[0]["predictions"][0]["name"]} {100 * found[0]["predictions"][0]["score"]:.1f} %' in result.stdout
+    assert cv2.imread(str(images / 'drawn/a.png')).shape[:2] == (256, 256)
+    assert (images / 'drawn/more/b.jpg.png').exists()
 
 
 def test_a_file_that_fails_in_a_batch_fails_alone(classifier, images):
@@ -91,31 +80,24 @@ def test_a_file_that_fails_in_a_batch_fails_alone(classifier, images):
     assert isinstance(error, RuntimeError)
 
 
-def test_mixed_precision(classifier, images):
-    config, checkpoint, model, _ = classifier
-    arguments = [config, checkpoint, 'data/a.png', '--amp', '--out', 'r.json', '--top-k', '10']
-    result = run_forked('predict.py', *arguments, cwd=images)
-    assert result.returncode == 0, result.stderr
-    (entry,) = json.loads((images / 'r.json').read_text())
-    (expected,) = apis.ClassificationInferencer(model)(str(images / 'data/a.png'))
-    scores = [row['score'] for row in entry['predictions']]
-    assert scores == pytest.approx(np.sort(expected['pred_scores'])[::-1].tolist(), abs=0.02)
-    assert scores != pytest.approx(np.sort(expected['pred_scores'])[::-1].tolist(), abs=1e-6)
-    assert sum(scores) == pytest.approx(1, abs=1e-6)  # of bfloat16 it would be off by 1e-3
-
-
-def test_a_saved_model_is_its_folder(classifier, images):
+def test_mixed_precision_and_a_saved_model(classifier, images):
+    """A saved model, which is its folder, predicts what its config and checkpoint do."""
     config, checkpoint, model, _ = classifier
     apis.save_model(model, images / 'saved')
-    for source, out in ((('saved', 'saved'), 'a.json'), ((config, checkpoint), 'b.json')):
-        result = run_forked('predict.py', *source, 'data/a.png', '--out', out, cwd=images)
-        assert result.returncode == 0, result.stderr
-    assert json.loads((images / 'a.json').read_text()) == json.loads((images / 'b.json').read_text())
+    found = []
+    for source in ([config, checkpoint], ['saved', 'saved'], [config, checkpoint, '--amp']):
+        succeed(call('predict.py', *source, 'data/a.png', '--out', 'r.json', '--top-k', '10', cwd=images))
+        found.append(json.loads((images / 'r.json').read_text()))
+    assert found[0] == found[1]
+    exact, halved = ([row['score'] for row in entry[0]['predictions']] for entry in found[1:])
+    assert halved == pytest.approx(exact, abs=0.02)
+    assert halved != pytest.approx(exact, abs=1e-6)
+    assert sum(halved) == pytest.approx(1, abs=1e-6)  # of bfloat16 it would be off by 1e-3
 
 
-def test_segments_of_any_size_are_shares_overlays_and_indexed_masks_with_a_georeference(folder, tmp_path):
+def test_segments_of_any_size_are_shares_overlays_and_indexed_masks_with_a_georeference(small_model, tmp_path):
     tifffile = pytest.importorskip('tifffile')
-    config, checkpoint, _, sample = make(folder, 'vt-fpn_r18_digit-scenes')
+    config, checkpoint, _, sample = small_model('vt-fpn_r18_digit-scenes')
     (tmp_path / 'data/more').mkdir(parents=True)
     write_image(tmp_path / 'data/a.png', sample['inputs'])
     write_image(tmp_path / 'data/more/a.b.bmp', sample['inputs'][:, :100])
@@ -126,8 +108,7 @@ def test_segments_of_any_size_are_shares_overlays_and_indexed_masks_with_a_geore
     tifffile.imwrite(tmp_path / 'data/place.tiff', pixels[..., ::-1], photometric='rgb', extratags=tags)
     tifffile.imwrite(tmp_path / 'data/no_place.tif', pixels[..., ::-1], photometric='rgb')
     arguments = [config, checkpoint, 'data', '--masks', 'masks', '--out', 'r.json', '--out-dir', 'drawn']
-    result = run_forked('predict.py', *arguments, cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
+    succeed(call('predict.py', *arguments, cwd=tmp_path))
     entries = {entry['file']: entry for entry in json.loads((tmp_path / 'r.json').read_text())}
     assert [entries['data/more/a.b.bmp'][side] for side in ('height', 'width')] == [100, 128]
     overlay = cv2.imread(str(tmp_path / 'drawn/more/a.b.bmp.png'))
@@ -164,26 +145,23 @@ def test_masks_of_many_classes_have_16_bits(tmp_path):
         encode_mask(labels, [[0, 0, 0]] * 299, str(tmp_path / 'a.png'))
 
 
-def test_videos_are_classified_and_an_image_is_none(folder, images):
-    config, checkpoint, *_ = make(folder, 'mvit-tiny_moving-digits')
+def test_videos_are_classified_and_an_image_is_none(small_model, images):
+    config, checkpoint, *_ = small_model('mvit-tiny_moving-digits')
     frames = list(np.random.default_rng(0).integers(0, 256, (11, 48, 64, 3), np.uint8))
     write(images / 'videos/a.avi', frames, 'FFV1')
     arguments = [config, checkpoint, 'videos', 'data/a.png', 'data/notes.txt', '--out', 'r.json', '--out-dir', 'drawn']
-    result = run_forked('predict.py', *arguments, cwd=images)
+    result = call('predict.py', *arguments, cwd=images)
     assert_one_line(result, '2 of 3 files could not be read and were skipped: data/a.png, data/notes.txt')
     assert [entry['file'] for entry in json.loads((images / 'r.json').read_text())] == ['videos/a.avi']
     assert cv2.imread(str(images / 'drawn/a.avi.png')).shape == (256, 8 * 256, 3)
 
 
-def test_labels_without_class_names_are_a_warning(classifier, images, tmp_path):
+def test_labels_without_class_names_are_a_warning(images, tmp_path):
     config, checkpoint = make(tmp_path, 'vt-resnet18-half_digits', "model['head'].update(num_classes=7)")[:2]
-    result = run_forked('predict.py', config, checkpoint, 'data/a.png', '--out', 'r.json', cwd=images)
-    assert result.returncode == 0
+    result = succeed(call('predict.py', config, checkpoint, 'data/a.png', '--out', 'r.json', cwd=images))
     assert 'warning: neither the config nor the checkpoint has class names: labels are numbers' in result.stderr
     (entry,) = json.loads((images / 'r.json').read_text())
     assert {row['name'] for row in entry['predictions']} < {*'0123456'}
-    named = run_forked('predict.py', *classifier[:2], 'data/a.png', '--workers', '0', cwd=images)
-    assert 'warning' not in named.stderr
 
 
 def test_each_input_has_its_own_image_below_the_folder(classifier, images):
@@ -198,16 +176,14 @@ def test_each_input_has_its_own_image_below_the_folder(classifier, images):
     inputs = ['.', '../data/a.png', './b.jpg', 'b.jpg', '../data/more/../a.png', images / 'work/b.jpg']
     arguments = [*classifier[:2], *inputs, '--top-k', '1']
     for out in ('r.json', 'r.csv'):
-        result = run_forked('predict.py', *arguments, '--out', out, '--out-dir', '../drawn', cwd=images / 'work')
-        assert result.returncode == 0, result.stderr
+        result = call('predict.py', *arguments, '--out', out, '--out-dir', '../drawn', cwd=images / 'work')
+        succeed(result)
         assert '\x1b[31mred' not in result.stdout + result.stderr
         assert '\\x1b[31mred.png' in result.stdout
         assert '[bold]x[bold].png' in result.stdout
         assert '\\udcff\\udcfe.png' in result.stdout
-    drawn = sorted(str(path.relative_to(images)) for path in (images / 'drawn').rglob('*.png'))
+    drawn = [str(path.relative_to(images)) for path in (images / 'drawn').rglob('*.png')]
     assert len(drawn) == len(odd) + 2
-    some = ('a.png', 'B.JPG.png', 'b.jpg-2.png', 'b.jpg-3.png', 'deep/b.jpg.png')
-    assert {f'drawn/{name}' for name in some} <= {*drawn}
     assert all(path.isprintable() for path in drawn)
     assert sorted(path.name for path in images.iterdir() if path.name[0] != '.') == ['data', 'drawn', 'work']
     found = [entry['file'] for entry in json.loads((images / 'work/r.json').read_text())]
@@ -218,15 +194,14 @@ def test_each_input_has_its_own_image_below_the_folder(classifier, images):
     assert (images / 'work/r.csv').read_text().startswith('file,label,name,score\n')
 
 
-@pytest.mark.parametrize('signal_number', [signal.SIGKILL, signal.SIGINT])
-@pytest.mark.parametrize('out', ['r.csv', 'r.json'])
-def test_what_was_predicted_is_kept_when_the_process_ends(signal_number, out, classifier, images):
+@pytest.mark.parametrize(('out', 'signal_number'), [('r.csv', signal.SIGINT), ('r.json', signal.SIGKILL)])
+def test_what_was_predicted_is_kept_when_the_process_ends(out, signal_number, classifier, images):
     """It ends at an image that never comes: a pipe to which nobody writes."""
     for index in range(20):
         (images / f'data/{index:02}.png').write_bytes((images / 'data/a.png').read_bytes())
     config = images / 'waiting.py'
     config.write_text(
-        f"_base_ = {str(classifier[0])!r}\ncustom_imports = dict(imports=['vt', 'bad_input.waiting_step'])\n"
+        f"_base_ = {str(classifier[0])!r}\ncustom_imports = dict(imports=['vt', 'bad_input.steps'])\n"
         "pipeline = [dict(type='Wait', at='19.png'), dict(type='PackInputs')]\n"
         'test_dataloader = dict(dataset=dict(pipeline=pipeline))\n'
     )
@@ -257,54 +232,42 @@ def result_of(file):
 
 @pytest.mark.parametrize('out', ['r.csv', 'r.json'])
 def test_without_results_the_earlier_ones_stay(out, tmp_path):
-    part = tmp_path / f'{out}.part'
+    part = tmp_path / f'new/{out}.part'
+    part.parent.mkdir()
     part.write_text('of a killed command')
-    with ResultFile(tmp_path / out) as results:
+    with ResultFile(part.with_name(out)) as results:
         assert part.read_text() == 'of a killed command'  # until there is a result
         results.add(result_of('a'))
         results.add(result_of('b'))
-    text = (tmp_path / out).read_text()
+    text = part.with_name(out).read_text()
     found = json.loads(text) if out == 'r.json' else csv.DictReader(text.splitlines())
     assert [entry['file'] for entry in found] == ['a', 'b']
-    with ResultFile(tmp_path / out):
+    with ResultFile(part.with_name(out)):
         pass
-    assert (tmp_path / out).read_text() == text
-    assert [*tmp_path.iterdir()] == [tmp_path / out]
-
-
-def test_the_folder_of_results_is_created(tmp_path):
-    with ResultFile(tmp_path / 'new/r.csv') as out:
-        out.add(result_of('a'))
-    assert (tmp_path / 'new/r.csv').read_text().splitlines()[1] == 'a,0,one,1.0'
+    assert part.with_name(out).read_text() == text
+    assert [path.name for path in part.parent.iterdir()] == [out]
 
 
 def test_results_follow_the_link_that_a_person_names_and_no_other(tmp_path):
     (tmp_path / 'mine').write_text('mine')
-    (tmp_path / 'link.csv').symlink_to(tmp_path / 'r.csv')
-    (tmp_path / 'r.csv.part').symlink_to(tmp_path / 'mine')
+    (tmp_path / 'link.csv').symlink_to(tmp_path / 'new/r.csv')
+    with ResultFile(tmp_path / 'link.csv') as out:  # the folder is created
+        out.add(result_of('a'))
+    assert (tmp_path / 'link.csv').is_symlink()
+    assert (tmp_path / 'new/r.csv').read_text().splitlines()[1] == 'a,0,one,1.0'
+    (tmp_path / 'new/r.csv.part').symlink_to(tmp_path / 'mine')
     with pytest.raises(OSError, match=r'symbolic links: .*r\.csv\.part'), ResultFile(tmp_path / 'link.csv') as out:
         out.add(result_of('a'))
     assert (tmp_path / 'mine').read_text() == 'mine'
-    (tmp_path / 'r.csv.part').unlink()
-    with ResultFile(tmp_path / 'link.csv') as out:
-        out.add(result_of('a'))
-    assert (tmp_path / 'link.csv').is_symlink()
-    assert (tmp_path / 'r.csv').read_text().splitlines()[1] == 'a,0,one,1.0'
-
-
-def test_a_wrong_output_is_told_before_the_model_is_read(classifier, images):
-    (images / 'r.json').mkdir()
-    result = run_forked('predict.py', classifier[0], 'gone.pth', 'data', '--out', 'r.json', cwd=images)
-    assert_one_line(result, 'r.json is a folder: give the name of a file to write')
 
 
 def test_what_befalls_every_file_is_no_fault_of_the_files(classifier, images):
     config = images / 'failing.py'
     config.write_text(
-        f"_base_ = {str(classifier[0])!r}\ncustom_imports = dict(imports=['vt', 'bad_input.waiting_step'])\n"
+        f"_base_ = {str(classifier[0])!r}\ncustom_imports = dict(imports=['vt', 'bad_input.steps'])\n"
         "model = dict(data_preprocessor=dict(type='Failing'))\n"
     )
-    result = run_forked('predict.py', config, classifier[1], 'data', cwd=images)
+    result = call('predict.py', config, classifier[1], 'data', cwd=images)
     assert result.returncode == 1
     assert 'Traceback' in result.stderr
     assert 'of no use' in result.stderr

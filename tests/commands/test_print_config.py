@@ -1,48 +1,33 @@
 """What ``tools/print_config.py`` prints is the config of a run, and what each step set."""
 
-import runpy
-import sys
-
-import pytest
 from mmengine.config import Config
-from tool_runner import ROOT
+from tool_runner import ROOT, assert_one_line, call, succeed
 
-from vt.commands.print_config import compare, print_config
+from vt.commands.arguments import parse_options
+from vt.commands.print_config import compare
 from vt.engine.launch import build_runner
 from vt.engine.prepare import Request, prepare
-from vt.errors import UserError
 
 CONFIG = str(ROOT / 'configs/vt_resnet/vt-resnet18_digits.py')
 
 
-@pytest.fixture
-def printed(monkeypatch, capsys):
-    def printed(*arguments):
-        monkeypatch.setattr(sys, 'argv', ['print_config.py', *arguments])
-        args = runpy.run_path(str(ROOT / 'tools/print_config.py'))['parse_args']()
-        print_config(args)
-        return capsys.readouterr().out, args
-
-    return printed
-
-
-def test_the_config_of_a_run_is_printed(printed, tmp_path):
+def test_the_config_of_a_run_is_printed(tmp_path):
     options = [f'work_dir={tmp_path / "run"}', 'image_size=24', 'fold=1', 'train_cfg.max_epochs=3']
-    text, args = printed(CONFIG, '--launcher', 'none', '--amp', '--cfg-options', *options)
-    (tmp_path / 'printed.py').write_text(text)
-    runner = build_runner(prepare(CONFIG, Request.of(args)))
+    result = succeed(call('print_config.py', CONFIG, '--launcher', 'none', '--amp', cwd=tmp_path, options=options))
+    (tmp_path / 'printed.py').write_text(result.stdout)
+    runner = build_runner(prepare(CONFIG, Request(parse_options(options), launcher='none', amp=True)))
     assert Config.fromfile(tmp_path / 'printed.py').to_dict() == runner.cfg.to_dict()
 
 
-def test_each_step_names_what_it_set(printed):
-    text, _ = printed('vt-resnet18_digits', '--compile', '--cfg-options', 'image_size=24', 'train_cfg.max_epochs=3')
+def test_each_step_names_what_it_set(tmp_path):
+    options = ['image_size=24', 'train_cfg.max_epochs=3']
+    text = succeed(call('print_config.py', 'vt-resnet18_digits', '--compile', cwd=tmp_path, options=options)).stdout
     lines = text.partition(' was read:\n')[2].splitlines()
     assert '# --cfg-options: train_cfg.max_epochs = 3 instead of 15' in lines
     assert '# image_size: train_dataloader.dataset.pipeline.0.scale = 24 instead of 64' in lines
     assert "# arguments: speed = {'compile': True}" in lines
-    assert (
-        "# defaults of runs: default_hooks.checkpoint.type = 'vt.CheckpointHook' instead of 'CheckpointHook'" in lines
-    )
+    hook = "# defaults of runs: default_hooks.checkpoint.type = 'vt.CheckpointHook' instead of 'CheckpointHook'"
+    assert hook in lines
 
 
 def test_parts_that_are_replaced_or_removed_are_one_line():
@@ -55,6 +40,6 @@ def test_parts_that_are_replaced_or_removed_are_one_line():
     ]
 
 
-def test_a_config_with_an_error_is_refused(printed):
-    with pytest.raises(UserError, match='did you mean image_size'):
-        printed(CONFIG, '--cfg-options', 'image_siz=24')
+def test_a_config_with_an_error_is_refused(tmp_path):
+    result = call('print_config.py', CONFIG, cwd=tmp_path, options=['image_siz=24'])
+    assert_one_line(result, 'did you mean image_size')

@@ -8,14 +8,25 @@ import pytest
 import torch
 from bad_input.small_runs import DIGITS, FOLDER
 from forked_tools import run_forked
-from tool_runner import ROOT, assert_one_line
+from tool_runner import ROOT, assert_one_line, call, succeed
 
 FOLDER_CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_1xb32-90e_image-folder.py'
+MMENGINE = """
+activation_checkpointing = ['backbone.layer1']
+efficient_conv_bn_eval = ['backbone.layer2']
+param_scheduler = [dict(type='CosineAnnealingLR', T_max=1, convert_to_iter_based=True)]
+default_hooks = dict(timer=None)
+"""
+ITERATIONS = """
+train_cfg = dict(type='IterBasedTrainLoop', max_iters=3, val_interval=3)
+default_hooks = dict(checkpoint=dict(by_epoch=False, interval=3), logger=dict(interval=1))
+log_processor = dict(by_epoch=False)
+"""
 
 
 def run(tool, folder, config, *arguments, **kwargs):
     (folder / 'config.py').write_text(config)
-    return run_forked(tool, 'config.py', *arguments, cwd=folder, **kwargs)
+    return call(tool, 'config.py', *arguments, cwd=folder, **kwargs)
 
 
 def write_images(folder, names):
@@ -26,49 +37,31 @@ def write_images(folder, names):
         cv2.imwrite(str(folder / name), generator.integers(0, 256, (40, 50, 3), dtype=np.uint8))
 
 
-@pytest.fixture(scope='module')
-def trained(tmp_path_factory):
-    """A folder with a small model trained on the digits."""
-    folder = tmp_path_factory.mktemp('run')
-    result = run('train.py', folder, DIGITS)
-    assert result.returncode == 0, result.stderr
-    return folder / 'work_dirs/config/epoch_1.pth'
+@pytest.mark.parametrize(
+    ('config', 'words', 'checkpoint'),
+    [
+        (DIGITS + MMENGINE, 'Epoch(train) [1][2/2]', 'epoch_1.pth'),
+        (DIGITS.replace('train_cfg = dict(max_epochs=1)', ITERATIONS), 'Iter(train) [3/3]', 'iter_3.pth'),
+    ],
+)
+def test_settings_of_mmengine_train(config, words, checkpoint, tmp_path):
+    result = succeed(run('train.py', tmp_path, config, options=['default_hooks.logger.interval=1']))
+    assert words in result.stdout
+    assert (tmp_path / 'work_dirs/config' / checkpoint).exists()
 
 
-def test_settings_of_mmengine_train(tmp_path):
-    settings = "activation_checkpointing = ['backbone.layer1']\nefficient_conv_bn_eval = ['backbone.layer2']\n"
-    settings += "param_scheduler = [dict(type='CosineAnnealingLR', T_max=1, convert_to_iter_based=True)]\n"
-    result = run('train.py', tmp_path, DIGITS + settings + 'default_hooks = dict(timer=None)\n')
-    assert result.returncode == 0, result.stderr
-    assert (tmp_path / 'work_dirs/config/training.json').exists()
-
-
-def test_a_loop_over_iterations_replaces_one_over_epochs(tmp_path):
-    loop = "train_cfg = dict(type='IterBasedTrainLoop', max_iters=3, val_interval=3)\n"
-    loop += 'default_hooks = dict(checkpoint=dict(by_epoch=False, interval=3), logger=dict(interval=1))\n'
-    loop += 'log_processor = dict(by_epoch=False)\n'
-    result = run('train.py', tmp_path, DIGITS.replace('train_cfg = dict(max_epochs=1)', loop))
-    assert result.returncode == 0, result.stderr
-    assert 'Iter(train) [3/3]' in result.stdout
-    assert (tmp_path / 'work_dirs/config/iter_3.pth').exists()
-
-
-def test_a_config_for_tests_alone(trained, tmp_path):
+def test_a_config_for_tests_alone(trained_digits, tmp_path):
     config = DIGITS + 'optim_wrapper = train_cfg = train_dataloader = param_scheduler = None\n'
-    result = run('test.py', tmp_path, config, trained)
-    assert result.returncode == 0, result.stderr
-    assert 'accuracy/top1' in result.stdout
+    assert 'accuracy/top1' in succeed(run('test.py', tmp_path, config, trained_digits)).stdout
     assert_one_line(run('train.py', tmp_path, config), 'the config has no train_dataloader: set it to train')
 
 
-def test_test_time_augmentation_below_a_wrapper(trained, tmp_path):
-    config = DIGITS.replace('val_dataloader = ', 'test_dataloader = ') + (
+def test_test_time_augmentation_below_a_wrapper(trained_digits, tmp_path):
+    config = DIGITS + (
         "test_dataloader = dict(dataset=dict(_delete_=True, type='RepeatDataset', times=1,"
         "dataset=dict(type='vt.Digits', split='test', indices=32, pipeline={{_base_.test_pipeline}})))\n"
     )
-    result = run('test.py', tmp_path, config, trained, '--tta')
-    assert result.returncode == 0, result.stderr
-    assert 'accuracy/top1' in result.stdout
+    assert 'accuracy/top1' in succeed(run('test.py', tmp_path, config, trained_digits, '--tta')).stdout
 
 
 def test_a_folder_of_ones_own_takes_one_data_root(tmp_path):
@@ -76,23 +69,20 @@ def test_a_folder_of_ones_own_takes_one_data_root(tmp_path):
     options = ['data_root=my images', 'train_cfg.max_epochs=1', 'train_dataloader.batch_size=2']
     options += ['train_dataloader.num_workers=0', 'val_dataloader.num_workers=0']
     options += ['model.backbone.num_tokens=4', 'model.backbone.token_channels=64', 'model.head.in_channels=64']
-    result = run_forked('train.py', FOLDER_CONFIG, cwd=tmp_path, options=options)
-    assert result.returncode == 0, result.stderr
+    result = succeed(call('train.py', FOLDER_CONFIG, cwd=tmp_path, options=options))
     assert 'accuracy/top1' in result.stdout
-    result = run('check_dataset.py', tmp_path, f"_base_ = {str(FOLDER_CONFIG)!r}\ndata_root = 'nowhere'\n")
-    assert 'nowhere' in result.stdout + result.stderr
 
 
-def test_a_folder_without_labels_gives_predictions(trained, tmp_path):
+def test_a_folder_without_labels_gives_predictions(trained_digits, tmp_path):
     write_images(tmp_path / 'data/images', ['a.png', 'b.png'])
     config = FOLDER.replace("data_prefix='images'", "data_prefix='images', with_label=False")
     config = config.replace('num_classes=2', 'num_classes=10')
-    result = run('test.py', tmp_path, config, trained, '--out', 'predictions.pkl')
-    assert result.returncode == 0, result.stderr
-    predictions = pickle.loads((tmp_path / 'predictions.pkl').read_bytes())
-    assert len(predictions) == 2
-    result = run('test.py', tmp_path, config, trained)
-    assert_one_line(result, 'the test images have no labels: ask for predictions')
+    succeed(run('test.py', tmp_path, config, trained_digits, '--out', 'predictions.pkl'))
+    assert len(pickle.loads((tmp_path / 'predictions.pkl').read_bytes())) == 2
+    for arguments in ([], ['--report', 'none']):
+        result = run('test.py', tmp_path, config, trained_digits, *arguments)
+        assert_one_line(result, 'the test images have no labels: ask for predictions')
+    assert not (tmp_path / 'none').exists()
 
 
 def test_a_base_of_mmsegmentation_is_found(tmp_path):
@@ -117,24 +107,20 @@ def test_images_of_a_remote_store_are_left_to_its_client(tmp_path):
     config = "import sys\nsys.path.insert(0, '.')\n" + FOLDER.replace(
         "dict(type='LoadImageFromFile')", "dict(type='LoadImageFromFile', backend_args=dict(backend='store'))"
     ).replace("data_prefix='images'", "data_prefix='images', ann_file='list.txt', classes=('cat', 'dog')")
-    config += "custom_imports = dict(imports=['vt', 'client'])\n"
-    result = run('check_dataset.py', tmp_path, config)
-    assert result.returncode == 0, result.stderr + result.stdout
-    result = run('train.py', tmp_path, config, options=['train_dataloader.batch_size=2'])
-    assert result.returncode == 0, result.stderr
+    (tmp_path / 'config.py').write_text(config + "custom_imports = dict(imports=['vt', 'client'])\n")
+    succeed(run_forked('check_dataset.py', 'config.py', cwd=tmp_path))
+    succeed(run_forked('train.py', 'config.py', cwd=tmp_path, options=['train_dataloader.batch_size=2']))
 
 
-def test_a_checkpoint_of_other_classes_is_refused(trained, tmp_path):
-    checkpoint = torch.load(trained, weights_only=False)
+def test_a_checkpoint_of_other_classes_is_refused(trained_digits, tmp_path):
+    checkpoint = torch.load(trained_digits, weights_only=False)
     classes = checkpoint['meta']['dataset_meta']['classes']
     checkpoint['meta']['dataset_meta']['classes'] = (classes[1], classes[0], *classes[2:])
     torch.save(checkpoint, tmp_path / 'other.pth')
     message = f"other.pth was trained with '{classes[1]}' as label 0, the Digits data set has '{classes[0]}'"
     assert_one_line(run('test.py', tmp_path, DIGITS, 'other.pth'), message)
-    (tmp_path / 'images').mkdir()
     write_images(tmp_path / 'images', ['a.png'])
     result = run('predict.py', tmp_path, DIGITS, 'other.pth', 'images', '--out', 'predictions.csv')
     assert_one_line(result, f"other.pth was trained with '{classes[1]}' as label 0, test_dataloader.dataset has")
-    begun = run('train.py', tmp_path, DIGITS, options=['load_from=other.pth'])
-    assert begun.returncode == 0, begun.stderr
+    begun = succeed(run('train.py', tmp_path, DIGITS, options=['load_from=other.pth']))
     assert f'{message}: the head starts with the weights of other classes' in begun.stdout

@@ -3,35 +3,31 @@
 import os
 import subprocess
 import sys
+from argparse import Namespace
 
 import pytest
 import torch
 from forked_tools import run_forked
-from tool_runner import ROOT, SMALL_CLASSIFIER
+from tool_runner import ROOT, SMALL_CLASSIFIER, succeed
+
+from vt.commands.arguments import run
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 OFF = ['speed.channels_last=False', 'speed.keep_memory=False', 'speed.token_products=onednn']
 
 
 def speed_line(result):
-    assert result.returncode == 0, result.stderr
-    (line,) = [line for line in result.stdout.splitlines() if 'Speed: ' in line]
+    (line,) = [line for line in succeed(result).stdout.splitlines() if 'Speed: ' in line]
     return line.split('Speed: ')[1]
 
 
-@pytest.fixture(scope='module')
-def config(tmp_path_factory):
-    """The digits' config with an average of weights."""
-    path = tmp_path_factory.mktemp('configs') / 'averaged.py'
-    path.write_text(f"_base_ = {str(CONFIG)!r}\ncustom_hooks = [dict(type='EMAHook')]\n")
-    return path
-
-
 @pytest.mark.skipif(' ' in torch.__file__, reason="we refuse to compile with a space in PyTorch's path")
-def test_settings_turned_off_and_on_again(config, tmp_path, monkeypatch):
+def test_settings_turned_off_and_on_again(tmp_path, monkeypatch):
     """A run goes on with other settings, and with averaged weights and optimizer states of another layout."""
     monkeypatch.delenv('GLIBC_TUNABLES', raising=False)
     monkeypatch.setenv('OMP_NUM_THREADS', '1')
+    config = tmp_path / 'averaged.py'
+    config.write_text(f"_base_ = {str(CONFIG)!r}\ncustom_hooks = [dict(type='EMAHook')]\n")
     arguments = [config, '--work-dir', 'run', '--no-validate']
     options = [*SMALL_CLASSIFIER, *OFF, 'train_cfg.max_epochs=1', 'optim_wrapper.optimizer.fused=True']
     line = speed_line(run_forked('train.py', *arguments, cwd=tmp_path, options=options))
@@ -43,35 +39,44 @@ def test_settings_turned_off_and_on_again(config, tmp_path, monkeypatch):
     assert '--amp bfloat16; --cfg-options speed: channels_last=True, ' in line
     assert 'token_products=blas' in line  # where randomness is deterministic, nothing is measured
     options = [*SMALL_CLASSIFIER, 'speed.compile.backend=eager', 'test_dataloader.dataset.indices=8']
-    result = run_forked(
-        'test.py', config, 'run/epoch_2.pth', '--tta', '--work-dir', 'run', cwd=tmp_path, options=options
-    )
+    arguments = [config, 'run/epoch_2.pth', '--tta', '--work-dir', 'run']
+    result = run_forked('test.py', *arguments, cwd=tmp_path, options=options)
     assert "compile={'backend': 'eager'}" in speed_line(result)
     assert 'accuracy/top1' in result.stdout
 
 
-@pytest.mark.parametrize('chosen', [None, '0'])
-def test_tools_look_for_a_gpu_without_starting_it(chosen, tmp_path, monkeypatch):
-    name = 'PYTORCH_NVML_BASED_CUDA_CHECK'
-    monkeypatch.delenv(name, raising=False)
-    if chosen:
-        monkeypatch.setenv(name, chosen)
-    (tmp_path / 'config.py').write_text(f"import os\nprint('asked by NVML:', os.environ[{name!r}])\n")
-    result = run_forked('train.py', 'config.py', cwd=tmp_path)
-    assert f'asked by NVML: {chosen or 1}' in result.stdout, result.stderr
-
-
 @pytest.mark.parametrize(
-    ('chosen', 'expected'), [({}, '20000'), ({'GOMP_SPINCOUNT': '5'}, '5'), ({'OMP_WAIT_POLICY': 'active'}, None)]
+    ('chosen', 'name', 'expected'),
+    [
+        ({}, 'PYTORCH_NVML_BASED_CUDA_CHECK', '1'),  # look for a GPU without starting it
+        ({'PYTORCH_NVML_BASED_CUDA_CHECK': '0'}, 'PYTORCH_NVML_BASED_CUDA_CHECK', '0'),
+        ({}, 'GOMP_SPINCOUNT', '20000'),  # threads that wait sleep soon
+        ({'GOMP_SPINCOUNT': '5'}, 'GOMP_SPINCOUNT', '5'),
+        ({'OMP_WAIT_POLICY': 'active'}, 'GOMP_SPINCOUNT', None),
+    ],
 )
-def test_threads_that_wait_sleep_soon(chosen, expected, tmp_path):
-    environment = {
-        name: value for name, value in os.environ.items() if name not in ('GOMP_SPINCOUNT', 'OMP_WAIT_POLICY')
-    }
+def test_what_the_environment_does_not_say_is_set(chosen, name, expected, monkeypatch):
+    for variable in ('PYTORCH_NVML_BASED_CUDA_CHECK', 'GOMP_SPINCOUNT', 'OMP_WAIT_POLICY'):
+        monkeypatch.setenv(variable, '')  # so that it is as before in the end
+        monkeypatch.delenv(variable)
+    for variable, value in chosen.items():
+        monkeypatch.setenv(variable, value)
+    found = []
+    monkeypatch.setattr(sys.modules[__name__], 'command', lambda args: found.append(os.environ.get(name)))
+    run(f'{__name__}:command', Namespace(traceback=False), package='')
+    assert found == [expected]
+
+
+command = None
+
+
+def test_variables_are_set_before_pytorch_is_imported(tmp_path, monkeypatch):
+    monkeypatch.delenv('GOMP_SPINCOUNT', raising=False)
+    monkeypatch.delenv('OMP_WAIT_POLICY', raising=False)
     (tmp_path / 'config.py').write_text("import os\nprint('spins:', os.environ.get('GOMP_SPINCOUNT'))\n")
     command = [sys.executable, ROOT / 'tools/train.py', 'config.py']
-    variables = environment | chosen | dict(OMP_DISPLAY_ENV='verbose')
-    result = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True)
-    assert f'spins: {expected}' in result.stdout
-    if expected and 'OMP_NUM_THREADS = ' in result.stderr:  # GNU OpenMP, as in PyTorch for Linux
-        assert f"GOMP_SPINCOUNT = '{expected}'" in result.stderr
+    env = os.environ | dict(OMP_DISPLAY_ENV='verbose')
+    result = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert 'spins: 20000' in result.stdout
+    if 'OMP_NUM_THREADS = ' in result.stderr:  # GNU OpenMP, as in PyTorch for Linux
+        assert "GOMP_SPINCOUNT = '20000'" in result.stderr

@@ -1,15 +1,19 @@
-"""Sweeps: a failed run leaves the others alone, and a stopped sweep goes on."""
+"""Sweeps: which runs they have and where; a failed run leaves the others alone, and a stopped sweep goes on."""
 
 import json
+import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from forked_tools import ForkedTool, run_forked
-from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
+from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line, call, succeed
 
-from vt.commands.sweep import find_reason, plan, train_all, train_run
+from vt.commands.sweep import claim, find_reason, last_change, plan, train_all, train_run
 from vt.errors import UserError
 
 CONFIG = str(ROOT / 'configs/vt_resnet/vt-resnet18_digits.py')
@@ -18,26 +22,147 @@ SMALL += ['train_cfg.max_epochs=1']
 FOLDER = 'work_dirs/sweeps/vt-resnet18_digits'
 
 
-def records(folder):
-    return {path.parent.name: json.loads(path.read_text()) for path in folder.glob('*/training.json')}
+def labels(*settings):
+    return [run.label for run in plan('configs/a_digits.py', settings, [0], Path('sweep'))]
+
+
+def test_every_combination_with_every_seed():
+    runs = plan('configs/a_digits.py', ['optim.lr=0.1,0.2', 'model.depth=18'], [0, 3], Path('sweep'))
+    assert [(run.work_dir.as_posix(), run.seed) for run in runs] == [
+        ('sweep/lr=0.1_seed-0', 0),
+        ('sweep/lr=0.2_seed-0', 0),
+        ('sweep/lr=0.1_seed-3', 3),
+        ('sweep/lr=0.2_seed-3', 3),
+    ]
+    assert runs[1].settings == ('optim.lr=0.2', 'model.depth=18')
 
 
 @pytest.mark.parametrize(
-    ('output', 'reason'),
+    ('settings', 'expected'),
     [
-        ('Loading\nerror: no such file\n\nleaked 4 instances!\n', 'error: no such file'),
-        ('Traceback:\n  line 3\nRuntimeError: 3\n', 'RuntimeError: 3'),
-        ('', 'exit code 1'),
+        ([], ['a_digits']),
+        (['a.b.x=1,2', 'a.c.x=3'], ['x=1', 'x=2']),
+        (['a.b.x=1,2', 'a.c.x=3,4'], ['a.b.x=1_a.c.x=3', 'a.b.x=1_a.c.x=4', 'a.b.x=2_a.c.x=3', 'a.b.x=2_a.c.x=4']),
+        (['x=1,2', 'a.y=3,4'], ['x=1_y=3', 'x=1_y=4', 'x=2_y=3', 'x=2_y=4']),
+        (['out=[(0,1),(2,3)]', 'x=1,2'], ['x=1', 'x=2']),
+        (['a=[[1,2],[3,4]],[[5,6],[7,8]]'], ['a=1_2_3_4', 'a=5_6_7_8']),
+        (['data_root="a,b",c'], ['data_root=a_b', 'data_root=c']),
+        (['depths=[2,2],[2,6]', 'norm=-1'], ['depths=2_2', 'depths=2_6']),
+        (['norm=-1,1e-3'], ['norm=-1', 'norm=1e-3']),
+        (['fold=0:3'], ['fold=0', 'fold=1', 'fold=2']),
+        (['fold=1:3', 'lr=0.1,0.2'], ['fold=1_lr=0.1', 'fold=1_lr=0.2', 'fold=2_lr=0.1', 'fold=2_lr=0.2']),
     ],
 )
-def test_the_reason_of_a_failure_is_its_error(output, reason):
-    assert find_reason(output, 1) == reason
+def test_names_are_as_short_as_they_tell_apart(settings, expected):
+    assert labels(*settings) == expected
 
 
-def test_the_reason_of_a_killed_run_is_its_signal():
-    output = 'ValueError: caught\nINFO - Epoch(train) [1][10/45] loss: 0.3\n'
-    assert find_reason(output, -9) == 'killed by signal 9 (Killed); the memory of the machine may be too small'
-    assert find_reason(output, -15) == 'killed by signal 15 (Terminated)'
+@pytest.mark.parametrize(
+    ('setting', 'words'),
+    [
+        *((setting, 'must have the form key=value,value') for setting in ('lr', 'lr=', 'lr=1,', '=1,2', 'fold=3:3')),
+        ('lr=1,1', 'two combinations have the same name'),
+        ('randomness.seed=1', 'randomness.seed cannot be swept: use'),
+        ('work_dir=1', 'work_dir cannot be swept: use'),
+    ],
+)
+def test_what_is_no_setting_is_named(setting, words):
+    with pytest.raises(UserError, match=words):
+        labels(setting)
+
+
+@pytest.fixture
+def run(tmp_path):
+    return replace(plan('c.py', [], [3], tmp_path)[0], digest='a' * 32)
+
+
+def record(run, text=None, **content):
+    run.work_dir.mkdir(parents=True, exist_ok=True)
+    (run.work_dir / 'training.json').write_text(text or json.dumps(dict(digest=run.digest, seed=3) | content))
+
+
+def test_sweeps_that_start_together_share_their_folder(run):
+    with ThreadPoolExecutor(8) as pool:
+        [*pool.map(lambda _: claim(run), range(40))]
+    assert [path.name for path in run.work_dir.parent.iterdir()] == ['c_seed-3']
+
+
+def test_links_in_the_folder_of_a_run_are_not_followed(run, tmp_path):
+    claim(run)
+    (tmp_path / 'mine').write_text('mine')
+    (run.work_dir / 'output.txt').symlink_to(tmp_path / 'mine')
+    with pytest.raises(OSError, match=r'symbolic links: .*c_seed-3/output\.txt'):
+        train_run(run)
+    assert (tmp_path / 'mine').read_text() == 'mine'
+
+
+@pytest.mark.parametrize('ends', [{}, dict(text='{"digest": "aaa')])
+def test_a_run_has_its_folder_again_until_it_is_finished_and_then(ends, run):
+    for _ in range(2):
+        claim(run)
+        assert not run.is_finished
+    record(run, **ends)
+    claim(run)
+    assert run.is_finished == (not ends)
+
+
+@pytest.mark.parametrize(
+    ('claimed', 'content', 'change'),
+    [
+        (True, {}, dict(digest='b' * 32)),
+        (True, dict(digest='b' * 32), {}),  # tools/train.py was called by hand
+        (True, dict(seed=4), {}),
+        *((False, dict(text=text), {}) for text in ('{"config": "c.py", "seed": 3}', '{"digest": "aaa', '[]')),
+    ],
+)
+def test_the_folder_of_another_run_is_refused(claimed, content, change, run):
+    if claimed:
+        claim(run)
+    record(run, **content)
+    words = 'c_seed-3 contains a run of other settings, or of earlier data or weights: remove it, or choose another'
+    with pytest.raises(UserError, match=words):
+        claim(replace(run, **change))
+
+
+def test_a_run_of_earlier_data_is_refused(run):
+    for _ in range(2):
+        claim(replace(run, changed=time.time() - 60))
+    with pytest.raises(UserError, match='contains a run of other settings, or of earlier data'):
+        claim(replace(run, changed=time.time() + 60))
+
+
+def test_when_data_changed_last(tmp_path):
+    """By files and folders of the data; not by the sweep's own, nor by files beside it."""
+    names = 'data/train/0.png', 'first.pth', 'work_dirs/sweep/output.txt'
+    image, weights, sweep = (tmp_path / name for name in names)
+    for path in (image, weights, sweep):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    times = {image: 10, image.parent: 20, image.parents[1]: 10, weights: 30, sweep.parents[1]: 5}
+    for path, time_of_change in times.items():
+        os.utime(path, (time_of_change, time_of_change))
+
+    def found(*paths):
+        return last_change(map(str, paths), sweep.parent)
+
+    assert found(image.parents[1]) == 20  # of the folder, from which a file was removed
+    assert found(image, tmp_path / 'missing') == 10
+    assert found(image, weights) == 30
+    assert found(tmp_path) == 20
+
+
+@pytest.mark.parametrize(
+    ('output', 'code', 'reason'),
+    [
+        ('Loading\nerror: no such file\n\nleaked 4 instances!\n', 1, 'error: no such file'),
+        ('Traceback:\n  line 3\nRuntimeError: 3\n', 1, 'RuntimeError: 3'),
+        ('', 1, 'exit code 1'),
+        ('ValueError: caught\n', -9, 'killed by signal 9 (Killed); the memory of the machine may be too small'),
+        ('ValueError: caught\n', -15, 'killed by signal 15 (Terminated)'),
+    ],
+)
+def test_the_reason_of_a_failure_is_its_error_or_its_signal(output, code, reason):
+    assert find_reason(output, code) == reason
 
 
 @pytest.mark.parametrize(('visible', 'devices'), [(None, ['0', '1', '0']), ('2,GPU-5', ['2', 'GPU-5', '2'])])
@@ -86,37 +211,24 @@ def test_an_interrupted_sweep_waits_for_its_run_and_starts_no_other(tmp_path, mo
     assert events == ['x=1 begins', 'x=1 ends']
 
 
+def records(folder):
+    return {path.parent.name: json.loads(path.read_text()) for path in folder.glob('*/training.json')}
+
+
 def test_a_failed_run_is_named_and_the_report_has_the_others(tmp_path):
-    arguments = [CONFIG, 'model.backbone.num_tokens=4,-3', *SMALL]
-    result = run_forked('sweep.py', *arguments, cwd=tmp_path)
+    result = run_forked('sweep.py', CONFIG, 'model.backbone.num_tokens=4,-3', *SMALL, cwd=tmp_path)
     assert_one_line(result, '1 of 2 runs failed, see output.txt of each: num_tokens=-3, seed 0: ')
     assert 'num_tokens=4, seed 0: finished' in result.stdout
-    (record,) = records(tmp_path / FOLDER).values()
-    assert record['options']['model.backbone.num_tokens'] == 4
-    result = run_forked('analysis/report.py', 'sweep', FOLDER, '--out', 'report', cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
+    (found,) = records(tmp_path / FOLDER).values()
+    assert found['options']['model.backbone.num_tokens'] == 4
+    result = succeed(call('analysis/report.py', 'sweep', FOLDER, '--out', 'report', cwd=tmp_path))
     assert 'Not finished: num_tokens=-3_seed-0.' in result.stdout
     assert 'num_tokens=4' in (tmp_path / 'report/sweep.md').read_text()
     assert 'images/s in training' in (tmp_path / 'report/sweep.csv').read_text()
 
 
 @pytest.mark.slow
-def test_a_damaged_record_is_named_and_written_again(tmp_path):
-    options = [CONFIG, *SMALL, 'model.backbone.num_tokens=4']
-    assert run_forked('sweep.py', *options, cwd=tmp_path).returncode == 0
-    (path,) = (tmp_path / FOLDER).glob('*/training.json')
-    text = path.read_text()
-    path.write_text(text[: len(text) // 2])
-    result = run_forked('sweep.py', *options, cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    again, before = json.loads(path.read_text()), json.loads(text)
-    assert [again[key] for key in ('weights', 'metrics', 'digest')] == [
-        before[key] for key in ('weights', 'metrics', 'digest')
-    ]
-
-
-@pytest.mark.slow
-def test_a_killed_sweep_goes_on(tmp_path):
+def test_a_killed_sweep_goes_on_and_writes_a_damaged_record_again(tmp_path):
     arguments = [CONFIG, 'model.backbone.num_tokens=2,4,8', '--seeds', '0:2', *SMALL]
     tool = ForkedTool('sweep.py', *arguments, cwd=tmp_path)
     while not records(tmp_path / FOLDER):
@@ -125,11 +237,14 @@ def test_a_killed_sweep_goes_on(tmp_path):
     tool.wait()
     before = records(tmp_path / FOLDER)
     assert len(before) < 6
+    damaged = tmp_path / FOLDER / next(iter(before)) / 'training.json'
+    damaged.write_text(damaged.read_text()[:-100])
     while (result := run_forked('sweep.py', *arguments, cwd=tmp_path)).returncode:
         assert 'is in use by another training' in result.stderr  # those of the killed sweep may go on
     after = records(tmp_path / FOLDER)
     assert len(after) == 6
-    assert before.items() <= after.items()
+    for name, content in before.items():
+        assert all(after[name][key] == content[key] for key in ('weights', 'metrics', 'digest'))
     result = run_forked('sweep.py', *arguments, cwd=tmp_path)
     assert '6 runs in' in result.stdout
     assert '6 of them finished before' in result.stdout
