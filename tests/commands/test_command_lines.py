@@ -39,12 +39,6 @@ def segmentor(tmp_path_factory):
     return folder / 'work_dirs/vt-fpn_r18_digit-scenes'
 
 
-def test_a_training_leaves_its_time_and_a_whole_checkpoint(trained_digits):
-    assert json.loads((trained_digits.parent / 'training.json').read_text())['seconds'] > 0
-    weights = torch.load(trained_digits, weights_only=False)['state_dict']
-    assert weights['backbone.layer4.0.tokenizer.weight'].shape == (4, 128)
-
-
 def test_a_training_of_iterations_leaves_its_time_and_the_best_checkpoint(segmentor):
     record = json.loads((segmentor / 'training.json').read_text())
     assert 0 < record['data_seconds'] < record['seconds']
@@ -56,6 +50,7 @@ def test_a_training_of_iterations_leaves_its_time_and_the_best_checkpoint(segmen
 
 def test_a_training_is_resumed_benchmarked_and_reported(trained_digits, tmp_path):
     before = json.loads((trained_digits.parent / 'training.json').read_text())['seconds']
+    assert before > 0
     config = trained_digits.parents[2] / 'config.py'
     arguments = [config, '--resume', trained_digits, '--work-dir', 'work_dirs/config']
     result = succeed(call('train.py', *arguments, cwd=tmp_path, options=['train_cfg.max_epochs=2']))
