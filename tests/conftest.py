@@ -54,7 +54,7 @@ LONG = (  # modules, the longest first
     'test_equals_one_process.py',
     'test_import.py',
     'test_command_lines.py',
-    'test_bad_images.py',
+    'test_export.py',
     'test_user_errors.py',
 )
 
