@@ -29,16 +29,6 @@ DAMAGED = {
     'text named .jpg': ('bad.jpg', b'this is no image, whatever its name says\n'),
     'float TIFF': ('bad.tif', encode(GREY.astype(np.float32) / 255, 'TIFF')),
 }
-# Name and content of images of other modes, and whether their colours or their grey are to be seen.
-MODES = {
-    'CMYK': ('a.jpg', encode(RGB.convert('CMYK'), 'JPEG', quality=95), 'colours'),
-    'CMYK TIFF': ('a.tif', encode(RGB.convert('CMYK'), 'TIFF'), 'colours'),
-    'palette': ('a.png', encode(RGB.convert('P', palette=Image.Palette.ADAPTIVE)), 'colours'),
-    'alpha': ('a.png', encode(Image.merge('RGBA', [*RGB.split(), Image.new('L', RGB.size, 128)])), 'colours'),
-    'grey': ('a.png', encode(GREY), 'grey'),
-    'grey with alpha': ('a.png', encode(RGB.convert('LA')), 'grey'),
-    '16-bit grey': ('a.png', encode(GREY.astype(np.uint16) * 257), 'grey'),
-}
 MASK = np.arange(40 * 50, dtype=np.uint8).reshape(40, 50) % 4
 # Content of masks, and what is said of them.
 MASKS = {

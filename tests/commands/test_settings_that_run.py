@@ -85,13 +85,6 @@ def test_a_folder_without_labels_gives_predictions(trained_digits, tmp_path):
     assert not (tmp_path / 'none').exists()
 
 
-def test_a_base_of_mmsegmentation_is_found(tmp_path):
-    config = "_base_ = 'mmseg::fcn/fcn_r50-d8_4xb4-20k_voc12aug-512x512.py'\n"
-    result = run('check_dataset.py', tmp_path, config, '--splits', 'train')
-    assert 'not installed' not in result.stderr
-    assert 'VOCdevkit' in result.stdout + result.stderr
-
-
 def test_images_of_a_remote_store_are_left_to_its_client(tmp_path):
     """A stand-in for a client: files below another root."""
     write_images(tmp_path / 'store', [f'images/{name}/0.png' for name in ('cat', 'dog')])
