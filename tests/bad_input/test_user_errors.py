@@ -91,7 +91,7 @@ LINES = [
     ),
     ("param_scheduler = dict(_delete_=True, type='CosineAnnealingLR', begin=5)", 'in param_scheduler (CosineAnnealin'),
     ("pipeline[1] = dict(type='ResizeEdge', scale=32)", 'while collating the first batch, of 8 samples: RuntimeError:'),
-    ("train_dataloader['dataset'].update(indices=0.5)", 'in train_dataloader.dataset (CustomDataset): TypeError: indi'),
+    ("train_dataloader['dataset'].update(indices=0.5)", 'train_dataloader.dataset (CustomDataset): TypeError: indices'),
     (f"{LIST}'gone.txt')", 'there is no images/gone.txt: put it there, or correct its path'),
     (f"{LIST}'empty.txt')", 'the train split is empty: correct train_dataloader.dataset in the config'),
 ]
