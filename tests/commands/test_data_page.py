@@ -18,9 +18,7 @@ CLASSIFICATION = FOLDER + (
     "train_dataloader = dict(dataset=dict(dataset, data_prefix='train'))\n"
     "val_dataloader = dict(dataset=dict(dataset, data_prefix='val'))\n"
 )
-SEGMENTATION = SCENES + (
-    "dataset['metainfo'] = dict(classes=('a', 'b'), palette=[[0, 0, 0], [255, 0, 0]])\nval_dataloader = None\n"
-)
+SEGMENTATION = SCENES + "dataset['metainfo'] = dict(classes=('a', 'b'), palette=[[0, 0, 0], [255, 0, 0]])\n"
 
 
 class Page(HTMLParser):
@@ -48,9 +46,10 @@ class Page(HTMLParser):
 def check(tmp_path):
     """A function that checks the data of a config and opens the page."""
 
-    def check(config, out='report', code=0):
+    def check(config, *splits, out='report', code=0):
         (tmp_path / 'config.py').write_text(config)
-        result = call('check_dataset.py', 'config.py', '--workers', '1', '--out', out, cwd=tmp_path)
+        arguments = ['config.py', '--splits', *splits, '--workers', '1', '--out', out]
+        result = call('check_dataset.py', *arguments, cwd=tmp_path)
         assert result.returncode == code, result.stderr
         return Page(tmp_path / 'report/index.html') if out == 'report' else result
 
@@ -72,7 +71,7 @@ def test_class_folders_of_any_name(tmp_path, check, hostile):
             write(tmp_path, f'data/{split}/{hostile}/{hostile}{index}.png', pixels)
             write(tmp_path, f'data/{split}/plain/{index}.png', pixels + 1)
     (tmp_path / f'data/train/plain/{hostile}.png').write_bytes(b'no image')
-    page = check(CLASSIFICATION, code=1)
+    page = check(CLASSIFICATION, 'train', 'val', code=1)
     assert len(page.images) == 2 * 4 + 2 * 2  # four samples of each class, all of val's
     assert {*page.tags}.isdisjoint({'script', 'iframe', 'object', 'link'})
     assert all(image.shape[1] == SIDE for image in page.images)
@@ -81,14 +80,14 @@ def test_class_folders_of_any_name(tmp_path, check, hostile):
     assert '1 unreadable.' in page.text
     report = json.loads((tmp_path / 'report/data.json').read_text())
     assert report['counts'] == dict(unreadable=1)
-    assert check(CLASSIFICATION, code=1).images  # once more into the same folder
+    assert check(CLASSIFICATION, 'train', 'val', code=1).images  # once more into the same folder
 
 
 def test_masks_lie_over_images(tmp_path, check):
     mask = np.repeat([[0, 1, 255]], 12, axis=0).repeat(4, axis=1).astype(np.uint8)
     write(tmp_path, 'data/images/0.png', np.full((12, 12, 3), 200, np.uint8))
     write(tmp_path, 'data/masks/0.png', mask)
-    page = check(SEGMENTATION)
+    page = check(SEGMENTATION, 'train')
     assert len(page.images) == 2
     colours = [page.images[0][SIDE // 2, SIDE * part // 6].tolist() for part in (1, 3, 5)]
     expected = [[100, 100, 100], [100, 100, 227], [227, 227, 227]]  # BGR, of the palette and white
@@ -97,7 +96,7 @@ def test_masks_lie_over_images(tmp_path, check):
 
 
 def test_digits_in_memory_and_many_classes(tmp_path, check):
-    page = check(DIGITS.replace('indices=64', 'indices=100') + 'val_dataloader = None\n')
+    page = check(DIGITS.replace('indices=64', 'indices=100'), 'train')
     assert len(page.images) == 10 * 4
     assert (tmp_path / 'report/index.html').stat().st_size < 1_000_000
 
@@ -105,7 +104,7 @@ def test_digits_in_memory_and_many_classes(tmp_path, check):
 def test_where_it_goes(tmp_path, check):
     write(tmp_path, 'data/images/0.png', np.zeros((4, 4, 3), np.uint8))
     write(tmp_path, 'data/masks/0.png', np.array([[0, 1]] * 2, np.uint8).repeat(2, axis=0)[:, [0, 0, 1, 1]])
-    check(SEGMENTATION, out='report.json')
+    check(SEGMENTATION, 'train', out='report.json')
     assert json.loads((tmp_path / 'report.json').read_text())['problems'] == []
     (tmp_path / 'taken').write_text('')
-    assert_one_line(check(SEGMENTATION, 'taken', code=1), 'taken is a file: give the name of a folder')
+    assert_one_line(check(SEGMENTATION, 'train', out='taken', code=1), 'taken is a file: give the name of a folder')
