@@ -1,5 +1,6 @@
 """``tools/check_dataset.py --out FOLDER`` writes a page that shows the data, whatever they are called."""
 
+import argparse
 import json
 from base64 import b64decode
 from html.parser import HTMLParser
@@ -7,18 +8,31 @@ from html.parser import HTMLParser
 import cv2
 import numpy as np
 import pytest
-from bad_input.small_runs import DIGITS, FOLDER, SCENES
 from PIL import Image
-from tool_runner import assert_one_line, call
 
+from vt.commands.check_dataset import check_dataset
 from vt.commands.data_page import SIDE
+from vt.errors import UserError
 
 HOSTILE = '<img src=\'x\' onerror=alert(1)> & "{{ 7*7 }}"'
-CLASSIFICATION = FOLDER + (
-    "train_dataloader = dict(dataset=dict(dataset, data_prefix='train'))\n"
-    "val_dataloader = dict(dataset=dict(dataset, data_prefix='val'))\n"
+CLASSIFICATION = """default_scope = 'mmpretrain'
+model = dict(type='ImageClassifier')
+data = dict(type='CustomDataset', data_root='ROOT', pipeline=[dict(type='LoadImageFromFile'), dict(type='PackInputs')])
+train_dataloader = dict(dataset=dict(data_prefix='train', **data))
+val_dataloader = dict(dataset=dict(data_prefix='val', **data))
+"""
+SEGMENTATION = """default_scope = 'mmseg'
+model = dict(type='EncoderDecoder', decode_head=dict(type='FCNHead', num_classes=2))
+pipeline = [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'), dict(type='PackSegInputs')]
+metainfo = dict(classes=('a', 'b'), palette=[[0, 0, 0], [255, 0, 0]])
+data_prefix = dict(img_path='images', seg_map_path='masks')
+train_dataloader = dict(
+    dataset=dict(
+        type='BaseSegDataset', img_suffix='.png', data_root='ROOT', data_prefix=data_prefix, metainfo=metainfo,
+        pipeline=pipeline,
+    )
 )
-SEGMENTATION = SCENES + "dataset['metainfo'] = dict(classes=('a', 'b'), palette=[[0, 0, 0], [255, 0, 0]])\n"
+"""
 
 
 class Page(HTMLParser):
@@ -46,12 +60,17 @@ class Page(HTMLParser):
 def check(tmp_path):
     """A function that checks the data of a config and opens the page."""
 
-    def check(config, *splits, out='report', code=0):
-        (tmp_path / 'config.py').write_text(config)
-        arguments = ['config.py', '--splits', *splits, '--workers', '1', '--out', out]
-        result = call('check_dataset.py', *arguments, cwd=tmp_path)
-        assert result.returncode == code, result.stderr
-        return Page(tmp_path / 'report/index.html') if out == 'report' else result
+    def check(config, wrong, out='report'):
+        path = tmp_path / 'config.py'
+        path.write_text(config.replace('ROOT', str(tmp_path)))
+        options = dict(splits=['train', 'val'], workers=1, cfg_options=None, out=str(tmp_path / out))
+        args = argparse.Namespace(config=str(path), **options)
+        if wrong:
+            with pytest.raises(SystemExit):
+                check_dataset(args)
+        else:
+            check_dataset(args)
+        return Page(tmp_path / 'report/index.html') if out == 'report' else None
 
     return check
 
@@ -68,10 +87,10 @@ def test_class_folders_of_any_name(tmp_path, check, hostile):
     for split, number in (('train', 6), ('val', 2)):
         for index in range(number):
             pixels = np.full((30, 40, 3), 20 * index + 7 * (split == 'val'), np.uint8)
-            write(tmp_path, f'data/{split}/{hostile}/{hostile}{index}.png', pixels)
-            write(tmp_path, f'data/{split}/plain/{index}.png', pixels + 1)
-    (tmp_path / f'data/train/plain/{hostile}.png').write_bytes(b'no image')
-    page = check(CLASSIFICATION, 'train', 'val', code=1)
+            write(tmp_path, f'{split}/{hostile}/{hostile}{index}.png', pixels)
+            write(tmp_path, f'{split}/plain/{index}.png', pixels + 1)
+    (tmp_path / f'train/plain/{hostile}.png').write_bytes(b'no image')
+    page = check(CLASSIFICATION, wrong=True)
     assert len(page.images) == 2 * 4 + 2 * 2  # four samples of each class, all of val's
     assert {*page.tags}.isdisjoint({'script', 'iframe', 'object', 'link'})
     assert all(image.shape[1] == SIDE for image in page.images)
@@ -80,14 +99,14 @@ def test_class_folders_of_any_name(tmp_path, check, hostile):
     assert '1 unreadable.' in page.text
     report = json.loads((tmp_path / 'report/data.json').read_text())
     assert report['counts'] == dict(unreadable=1)
-    assert check(CLASSIFICATION, 'train', 'val', code=1).images  # once more into the same folder
+    assert check(CLASSIFICATION, wrong=True).images  # once more into the same folder
 
 
 def test_masks_lie_over_images(tmp_path, check):
     mask = np.repeat([[0, 1, 255]], 12, axis=0).repeat(4, axis=1).astype(np.uint8)
-    write(tmp_path, 'data/images/0.png', np.full((12, 12, 3), 200, np.uint8))
-    write(tmp_path, 'data/masks/0.png', mask)
-    page = check(SEGMENTATION, 'train')
+    write(tmp_path, 'images/0.png', np.full((12, 12, 3), 200, np.uint8))
+    write(tmp_path, 'masks/0.png', mask)
+    page = check(SEGMENTATION, wrong=False)
     assert len(page.images) == 2
     colours = [page.images[0][SIDE // 2, SIDE * part // 6].tolist() for part in (1, 3, 5)]
     expected = [[100, 100, 100], [100, 100, 227], [227, 227, 227]]  # BGR, of the palette and white
@@ -96,15 +115,18 @@ def test_masks_lie_over_images(tmp_path, check):
 
 
 def test_digits_in_memory_and_many_classes(tmp_path, check):
-    page = check(DIGITS.replace('indices=64', 'indices=100'), 'train')
+    digits = "dict(type='vt.Digits', split='train', indices=100, pipeline=[dict(type='PackInputs')])"
+    model = "model = dict(type='ImageClassifier')\n"
+    page = check(f"default_scope = 'mmpretrain'\n{model}train_dataloader = dict(dataset={digits})\n", wrong=False)
     assert len(page.images) == 10 * 4
     assert (tmp_path / 'report/index.html').stat().st_size < 1_000_000
 
 
 def test_where_it_goes(tmp_path, check):
-    write(tmp_path, 'data/images/0.png', np.zeros((4, 4, 3), np.uint8))
-    write(tmp_path, 'data/masks/0.png', np.array([[0, 1]] * 2, np.uint8).repeat(2, axis=0)[:, [0, 0, 1, 1]])
-    check(SEGMENTATION, 'train', out='report.json')
+    write(tmp_path, 'images/0.png', np.zeros((4, 4, 3), np.uint8))
+    write(tmp_path, 'masks/0.png', np.array([[0, 1]] * 2, np.uint8).repeat(2, axis=0)[:, [0, 0, 1, 1]])
+    check(SEGMENTATION, wrong=False, out='report.json')
     assert json.loads((tmp_path / 'report.json').read_text())['problems'] == []
     (tmp_path / 'taken').write_text('')
-    assert_one_line(check(SEGMENTATION, 'train', out='taken', code=1), 'taken is a file: give the name of a folder')
+    with pytest.raises(UserError, match='taken is a file: give the name of a folder'):
+        check(SEGMENTATION, wrong=False, out='taken')
