@@ -220,6 +220,7 @@ def test_labels_without_names_beside_named_ones(folders):
         (['cat/0.png 0', 'dog/1.png 2'], 'has the label 2, outside the 2 classes of CustomDataset (0 to 1)'),
         (['cat/0.png 0', 'dog/1.png -1'], 'has the label -1, outside the 2 classes'),
         (['cat/0.png 0', 'dog/99.png 1'], 'dog/99.png does not exist'),
+        (['cat/0.png 0', 'dog/1.PNG 1'], "dog/1.PNG does not exist; '1.png' is there, which differs in case"),
     ],
 )
 def test_lists_that_contradict_themselves_or_the_files(folders, lines, message):

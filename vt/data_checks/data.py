@@ -29,7 +29,7 @@ from vt.untrusted_text import check_class_names
 from vt.video.dataset import EXTENSIONS
 
 from .labels import Labels, find_label_problems, find_values, labels_of
-from .samples import Problem, Sample, SampleReader, infos_of
+from .samples import Problem, Sample, SampleReader, infos_of, missing
 
 MOST_LISTED = 20_000  # files of a list that are looked up before a run
 MOST_SAMPLES = 256  # samples of a split that are read before a run
@@ -145,7 +145,7 @@ class Source:
         for index, sample in enumerate(self):
             is_local = sample.path and '://' not in sample.path
             if listed and is_local and index % every == 0 and not os.path.isfile(sample.path):
-                self.problems.append(Problem('missing', sample.path, 'does not exist'))
+                self.problems.append(missing(sample.path))
             self.problems += sample.problems
             path = None if sample.path.startswith(f'{PREFIX}://') else sample.path  # rows have an address each
             key = (sample.digest or path) if whole else path

@@ -19,6 +19,7 @@ from vt.datasets.bands import LoadBands
 from vt.engine.checks.classes import labels_in
 from vt.engine.reporting import in_one_line
 from vt.image_bounds import check_image_size
+from vt.untrusted_text import folded
 from vt.video.clips import LoadClips
 from vt.video.decoders import open_video
 
@@ -40,6 +41,21 @@ class Problem:
 
     def __str__(self) -> str:
         return f'{self.file} {self.message}'
+
+
+def missing(path: str, reason: str = '') -> Problem:
+    """The problem of a file that is not there; a name that looks the same is another in Unicode."""
+    folder, name = os.path.split(path)
+    near = _names_in(folder).get(folded(name))
+    hint = f'; {near!a} is there, which differs in case or in Unicode normalisation' if near else ''
+    return Problem('missing', path, f'does not exist{reason}{hint}')
+
+
+@lru_cache(maxsize=1)
+def _names_in(folder: str) -> dict[str, str]:
+    with suppress(OSError):
+        return {folded(name): name for name in os.listdir(folder)}
+    return {}
 
 
 @dataclass(slots=True)  # there may be a million
@@ -125,8 +141,7 @@ class SampleReader:
         backend_args = getattr(step, 'backend_args', None) or {}
         is_local = '://' not in path and backend_args.get('backend', 'local') == 'local'
         if is_local and not os.path.isfile(path):
-            reason = '' if path == sample.path else f': it is the mask of {sample.path}'
-            return [Problem('missing', path, f'does not exist{reason}')]
+            return [missing(path, '' if path == sample.path else f': it is the mask of {sample.path}')]
         try:
             is_large = step is self.load_clips and not self.whole  # two frames of it are read
             content = b'' if is_large else fileio.get(path, backend_args=backend_args)
