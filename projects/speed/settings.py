@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from vt.analysis import speed
 from vt.errors import UserError
 from vt.files import read_json
-from vt.models.visual_transformers.token_side import prepare_for_onednn
+from vt.models.onednn import prepare_for_onednn
 from vt.ops.compiled import compile_pixels
 from vt.ops.token_products import choose_token_library
 

@@ -13,7 +13,7 @@ from rich.progress import track
 from torch import nn
 
 from vt.analysis.speed import Step, synchronize
-from vt.models.visual_transformers.token_side import token_side
+from vt.models.visual_transformers.grouped_linear import GroupedLinear
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # parameters of glibc's mallopt, from malloc.h
 SMALL = 2**16  # bytes
@@ -27,6 +27,17 @@ def median_of_rounds(
     runs = [{name: step() for name, step in steps.items()} for _ in track(range(rounds), title)]
     by_step = {name: [run[name] for run in runs] for name in steps}
     return {name: (statistics.median(values), values) for name, values in by_step.items()}
+
+
+def token_side(model: nn.Module) -> list[nn.Module]:
+    """Return the outermost modules that process only tokens: relations, and token-side matrices outside of them."""
+    found: dict[str, nn.Module] = {}
+    for name, part in model.named_modules():
+        is_relation = name.split('.')[-1] == 'relation' and any(True for _ in part.parameters())
+        inside = any(name.startswith(f'{outer}.') for outer in found)
+        if (is_relation or isinstance(part, GroupedLinear)) and not inside:
+            found[name] = part
+    return list(found.values())
 
 
 def time_token_side(module: nn.Module, step: Step, device: torch.device, rounds: int = 20) -> list[float] | None:

@@ -11,7 +11,7 @@ from docs.reports.complexity import count_config
 from vt.engine.counting import count_complexity, neck_inputs
 from vt.engine.launch import build_model
 from vt.models import TokenTransformer
-from vt.models.visual_transformers.token_side import prepare_for_onednn
+from vt.models.onednn import prepare_for_onednn
 from vt.ops.token_products import choose_token_library, token_library
 
 CONFIGS = Path(__file__).parents[2] / 'configs'

@@ -17,8 +17,8 @@ from vt.models import VTFPN, FilterTokenizer, Projector, record_attention
 from vt.models.visual_transformers import vt_fpn
 from vt.models.visual_transformers.grouped_linear import GroupedLinear
 from vt.models.visual_transformers.side_by_side import (
+    are_alike,
     are_linear,
-    are_published,
     has_listeners,
     map_pixels,
     map_pixels_linearly,
@@ -47,7 +47,7 @@ def run(neck, maps, autocast=False):
 @pytest.fixture
 def one_after_the_other(monkeypatch):
     """A function that lets the parts of the levels run by themselves from now on."""
-    return lambda: monkeypatch.setattr(vt_fpn, 'are_published', lambda *parts: False)
+    return lambda: monkeypatch.setattr(vt_fpn, 'can_relate', lambda *parts: False)
 
 
 @pytest.mark.parametrize(('batch_size', 'options'), [
@@ -59,7 +59,7 @@ def one_after_the_other(monkeypatch):
 ])  # fmt: skip
 def test_side_by_side_is_one_after_the_other(one_after_the_other, batch_size, options):
     neck, maps = make(batch_size, **options)
-    assert are_published(neck.tokenizers, neck.projectors)
+    assert are_alike(neck.tokenizers, neck.projectors)
     assert are_linear(neck.lateral_convs)
     ours = run(neck, maps)
     one_after_the_other()

@@ -14,8 +14,8 @@ from torch.testing import assert_close
 from vt.apis.model_zoo import resolve_model
 from vt.errors import UserError
 from vt.models import VTResNet
+from vt.models.onednn import prepare_for_onednn
 from vt.models.visual_transformers.grouped_linear import GroupedLinear
-from vt.models.visual_transformers.token_side import prepare_for_onednn
 from vt.ops import token_products
 from vt.ops.token_products import choose_token_library, multiply, onednns_lead, token_library, use_fastest_library
 

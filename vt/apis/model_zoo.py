@@ -28,7 +28,7 @@ from vt.engine.reporting import naming_part
 from vt.engine.speed_settings import SpeedSettings, to_channels_last
 from vt.errors import UserError
 from vt.inference.test_set import in_scope
-from vt.models.visual_transformers.token_side import prepare_for_onednn
+from vt.models.onednn import prepare_for_onednn
 from vt.ops.token_products import use_fastest_library
 
 from .folders import read_folder

@@ -13,7 +13,7 @@ from vt.apis import get_model
 from vt.engine.launch import require_device
 from vt.engine.speed_settings import keep_freed_memory, use_threads
 from vt.errors import UserError
-from vt.models.visual_transformers.token_side import prepare_for_onednn
+from vt.models.onednn import prepare_for_onednn
 from vt.ops.token_products import choose_token_library
 
 from .outputs import check_output, write_measured

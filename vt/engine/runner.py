@@ -31,8 +31,8 @@ from vt.engine.processes.sharding import ShardSettings, checkpoint_of, gather, l
 from vt.errors import UserError
 from vt.files import interpreting, replacing, write_atomically
 from vt.models.layer_depths import depths_in_model
+from vt.models.onednn import prepare_for_onednn
 from vt.models.recomputation import keep_statistics_in_backward
-from vt.models.visual_transformers.token_side import prepare_for_onednn
 from vt.ops.compiled import compile_pixels
 from vt.ops.token_products import choose_token_library
 from vt.registry import HOOKS, RUNNERS

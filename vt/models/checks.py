@@ -1,10 +1,11 @@
-"""Checks of options, shared by the parts: user errors are raised when the model is built."""
+"""Building parts, and checks of their options: user errors are raised when the model is built."""
 
 import copy
 import math
 from typing import Any
 
 import torch
+from mmcv.cnn import build_norm_layer
 from mmpretrain.models.losses import CrossEntropyLoss
 from torch import nn
 
@@ -45,6 +46,11 @@ def build_part(config: dict, **defaults: Any) -> TokenPart:
 def optional_part(config: dict | None, **defaults: Any) -> TokenPart:
     """As :func:`build_part`; return an identity part if ``config`` is None."""
     return build_part(config, **defaults) if config else Unchanged()
+
+
+def optional_norm(config: dict | None, channels: int) -> nn.Module:
+    """Build a normalisation; return an identity if ``config`` is None."""
+    return build_norm_layer(config, channels)[1] if config else nn.Identity()
 
 
 def check_shape(part: nn.Module, needed: str, expected: Size, *given: Size | tuple[Size]) -> None:

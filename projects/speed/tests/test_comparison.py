@@ -12,10 +12,9 @@ from torch.profiler import ProfilerActivity, profile
 from projects.speed.comparison import Comparison, peak_memories, tabulate
 from projects.speed.settings import Measurement, Setting
 from projects.speed.subject import Subject
-from projects.speed.timing import time_token_side
+from projects.speed.timing import time_token_side, token_side
 from projects.speed.workload import Workload
 from vt.models.visual_transformers.grouped_linear import GroupedLinear
-from vt.models.visual_transformers.token_side import token_side
 
 CONFIGS = Path(__file__).parents[3] / 'configs'
 FPN, VT_FPN = (str(CONFIGS / f'{name}_r18_digit-scenes.py') for name in ('baselines/fpn', 'vt_fpn/vt-fpn'))

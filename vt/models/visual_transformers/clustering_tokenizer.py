@@ -1,4 +1,4 @@
-"""The clustering-based tokenizer that the paper compares with (table 3).
+"""The clustering-based tokenizer that the paper compares with (section 5.1, table 3).
 
 Letters: N batch, C map channels, P = H * W pixels, L tokens.
 """

@@ -54,13 +54,12 @@ class DynamicTokenizer(AttentionTokenizer):
         if num_tokens < 2:  # they would pass unchanged
             raise UserError(f'DynamicTokenizer: num_tokens={num_tokens} must be at least 2, half of them are replaced')
         self.num_pooled = num_tokens // 2
-        gain = (in_channels / num_heads) ** -0.5 / self.scale
-        self.query = GroupedLinear(token_channels, in_channels, gain=gain)
+        self.query = GroupedLinear(token_channels, in_channels)
         self.key = GroupedLinear(in_channels, in_channels, groups, pixel_side=True)
 
     def filters(self, x: Tensor, tokens: Tensor | None) -> Tensor:
         """Return ``T_a W_Q W_K^T``, ``(N, R, C)``."""
-        return self.key.transposed(self.query(self.require_tokens(tokens)[:, : self.num_pooled]))
+        return self.key.transposed(self.query(self.check_number(tokens)[:, : self.num_pooled]))
 
     def forward(self, x: Tensor, tokens: Tensor | None = None) -> Tensor:
         """Arguments and result as in :class:`Tokenizer`; ``attention`` returns the maps of the R new tokens."""

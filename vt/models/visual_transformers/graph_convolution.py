@@ -1,6 +1,6 @@
 """The graph convolution that the paper compares with (section 5.1, table 5).
 
-Letters: N batch, L tokens, C_T token channels.
+Letters: N batch, L tokens, C_T token channels; G ``(L, L)`` adjacency matrix.
 """
 
 import torch
@@ -21,7 +21,7 @@ class GraphConvolution(nn.Module):
     G is drawn from a normal distribution with standard deviation ``1 / sqrt(L)`` (LeCun initialisation).
 
     Args:
-        token_channels, groups: not used; accepted because every relation gets them.
+        token_channels, groups: not used; accepted because backbones and necks pass them to every relation.
         num_tokens: L, the number of nodes of the graph; every input must have as many tokens.
         drop_path: probability of skipping the update for a sample (stochastic depth).
     """

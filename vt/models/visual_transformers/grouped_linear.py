@@ -1,6 +1,9 @@
-"""The matrices of the paper: W_V, W_{T->R}, K, Q, F1, F2, W_Q and W_K (section 3), linear layers without bias.
+"""The matrices of the paper (section 3), linear layers without bias; they multiply from the right.
 
-Each is ``(in_channels, out_channels)`` and multiplies tokens from the right, ``(..., in_channels)``.
+Tokenizers: W_{T->R} ``(C_T, C)``. Transformer: K and Q ``(C_T, d)``, F1 and F2 ``(C_T, C_T)``. Projector: W_Q
+``(C, C)``, W_K ``(C_T, C)``. Where C_T differs from C, W_V is ``(C, C_T)`` in a tokenizer, ``(C_T, C)`` in a projector.
+
+Letters: C map channels, C_T token channels, d channels of queries and keys.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""The tokenizers of the published model: learned filters, and filters computed from the previous tokens.
+"""The filter-based and the recurrent tokenizer of the published model (paper, section 3.1, equations 1 and 2).
 
 Letters: N batch, C map channels, L tokens, C_T token channels.
 """
@@ -14,10 +14,10 @@ from .tokenizer import AttentionTokenizer
 
 @MODELS.register_module()
 class FilterTokenizer(AttentionTokenizer):
-    """Learned filters, the same for every image (paper, equation 1).
+    """Learned filters, the same for every image (paper, equation 1); the parameter ``weight`` is W_A, transposed.
 
     The filters are drawn with standard deviation ``1 / sqrt(C)``, divided by the factor of ``scale_logits``. A map of
-    unit scale then gives logits of unit scale, so tokens differ from the first step and the softmax is not saturated.
+    unit scale then gives logits of unit scale: the softmax is not saturated, and the tokens are similar, not equal.
     Args: as in :class:`AttentionTokenizer`.
     """
 
@@ -27,12 +27,13 @@ class FilterTokenizer(AttentionTokenizer):
         self.weight = nn.Parameter(torch.randn(self.num_tokens, in_channels) * gain)
 
     def filters(self, x: Tensor, tokens: Tensor | None) -> Tensor:
-        return self.weight
+        return self.weight  # L, C
 
 
 @MODELS.register_module()
 class RecurrentTokenizer(AttentionTokenizer):
-    """Filters computed from the tokens of the previous module: ``W_R = T_in W_{T->R}`` (paper, equation 2).
+    """Filters computed from the tokens of the previous module (paper, equation 2): ``W_R = T_in W_{T->R}``, then
+    ``A = softmax over HW of (X W_R^T)``.
 
     W_{T->R} is ``sqrt(C)`` times smaller than with LeCun initialisation, so that the logits, sums over C channels, have
     unit scale as in :class:`FilterTokenizer`. Args: as in :class:`AttentionTokenizer`.
@@ -44,4 +45,4 @@ class RecurrentTokenizer(AttentionTokenizer):
         self.to_filters = GroupedLinear(token_channels, in_channels, groups, gain)
 
     def filters(self, x: Tensor, tokens: Tensor | None) -> Tensor:
-        return self.to_filters(self.require_tokens(tokens))
+        return self.to_filters(self.check_number(tokens))  # W_R: N, L, C

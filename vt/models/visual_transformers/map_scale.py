@@ -1,6 +1,8 @@
 """The scale of the map that VT modules start on: estimated from a ResNet stage's weights, and changed.
 
-The paper gives no initialisation; :class:`vt.models.VTResNet` says why the scale matters. Letters: C channels.
+It is not in the paper, which gives no initialisation; :class:`vt.models.VTResNet` says why the scale matters.
+
+Letters: C channels.
 """
 
 import math

@@ -1,4 +1,7 @@
-"""The pooling-based tokenizer that the paper compares with (section 5.1, table 3)."""
+"""The pooling-based tokenizer that the paper compares with (section 5.1, table 3).
+
+Letters: N batch, C map channels, H and W map size, L tokens, C_T token channels.
+"""
 
 import math
 
@@ -24,7 +27,7 @@ class PoolingTokenizer(Tokenizer):
         self.grid = nearest_square(num_tokens)
 
     def pool(self, x: Tensor, tokens: Tensor | None) -> Tensor:
-        return to_pixels(interpolate(x, self.grid, mode='bilinear', align_corners=False))
+        return to_pixels(interpolate(x, self.grid, mode='bilinear', align_corners=False))  # N, L, C
 
 
 def nearest_square(cells: int) -> tuple[int, int]:

@@ -53,7 +53,7 @@ class PositionEncoder(nn.Module):
         grids = grids * (height * width / self.size**2)
         for weight in self.downsample:
             grids = conv2d(grids, weight, stride=2, padding=1)
-        grids = conv2d(grids, self.join_heads)  # N * L, 1, S / 2^n, S / 2^n
+        grids = conv2d(grids, self.join_heads)  # N * L, 1, S / 2^downsamples, S / 2^downsamples
         return self.mix(grids.reshape(n, num_tokens, self.position_channels))
 
     def forward(self, tokens: Tensor, maps: Tensor) -> Tensor:

@@ -3,7 +3,6 @@
 Letters: N batch, C map channels, H and W map size, P = H * W, L tokens, C_T token channels, h heads.
 """
 
-from mmcv.cnn import build_norm_layer
 from mmcv.cnn.bricks import DropPath
 from torch import Tensor, nn
 
@@ -11,19 +10,22 @@ from vt.ops import project, project_attention, project_onto
 from vt.ops.maps import split_heads
 from vt.registry import MODELS
 
+from ..checks import optional_norm
 from .grouped_linear import GroupedLinear
 
 
 @MODELS.register_module()
 class Projector(nn.Module):
-    """Project the tokens onto the map: ``X_out = X + softmax over L of ((X W_Q)(T W_K)^T) T W_V`` (paper, equation 4).
+    """Project the tokens onto the map: ``X_out = X + softmax over L of ((X W_Q)(T W_K)^T) T`` (paper, equation 4).
 
     W_Q is applied to the tokens instead of the pixels, ``X (T W_K W_Q^T)^T``: same result, cheaper. Several heads cost
-    as much as one if the groups of W_Q are a multiple of the heads: each head then reads its own channels only. W_V
-    exists if C_T differs from C or ``value_matrix`` is set. With the defaults this is the equation as published.
+    as much as one if the groups of W_Q are a multiple of the heads: each head then reads its own channels only. If C_T
+    differs from C, or with ``value_matrix``, the last T is ``T W_V``. With the defaults and C_T = C this is the
+    equation as published.
 
     The paper gives no initialisation. W_Q and W_K are ``C^(1/4)`` times smaller than with LeCun initialisation, so
-    that the logits have unit scale; with ``scale_logits`` they are enlarged to give the same scale.
+    that a map and tokens of unit scale give logits of unit scale; with ``scale_logits`` they are enlarged to give
+    the same scale.
 
     Args:
         in_channels: C, channels of the feature map.
@@ -57,7 +59,7 @@ class Projector(nn.Module):
         super().__init__()
         self.num_heads = num_heads
         self.scale = (in_channels / num_heads) ** -0.5 if scale_logits else 1.0
-        self.norm = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
+        self.norm = optional_norm(norm_cfg, token_channels)
         gain = in_channels**-0.25 * self.scale**-0.5
         self.query = GroupedLinear(in_channels, in_channels, query_groups or groups, gain, pixel_side=True)
         self.own_channels = self.query.groups % num_heads == 0  # each head reads only its own channels
@@ -85,8 +87,8 @@ class Projector(nn.Module):
 
     def attention(self, x: Tensor, tokens: Tensor) -> Tensor:
         """Attention weights ``(N, h, L, H, W)``; each pixel's sum to one over L."""
-        heads, keys, _ = self._operands(x, tokens)
-        maps = project_attention(heads, keys, self.scale)  # N, h, P, L or N h, 1, P, L
+        by_head, keys, _ = self._operands(x, tokens)
+        maps = project_attention(by_head, keys, self.scale)  # N, h, P, L or N h, 1, P, L
         maps = maps.reshape(x.shape[0], self.num_heads, *maps.shape[-2:])
         return maps.transpose(-2, -1).unflatten(-1, x.shape[-2:])
 
@@ -96,11 +98,11 @@ class Projector(nn.Module):
         With ``own_channels`` the heads become part of the batch: ``(N h, C/h, H, W)`` and ``(N h, 1, L, C/h)``.
         """
         tokens = self.norm(tokens)
-        keys = self.key(tokens)  # N, L, C
+        keys = self.key(tokens)  # T W_K: N, L, C
         values = split_heads(self.value(tokens), self.num_heads)  # N, h, L, C/h
         if not self.own_channels:
-            queries = self.query.dense().unflatten(1, (self.num_heads, -1)).permute(1, 2, 0)  # h, C/h, C
-            return x, split_heads(keys, self.num_heads) @ queries, values
-        keys = split_heads(self.query.transposed(keys), self.num_heads)  # N, h, L, C/h
-        heads = x if self.num_heads == 1 else x.unflatten(1, (self.num_heads, -1)).flatten(0, 1)  # N h, C/h, H, W
-        return heads, keys.flatten(0, 1).unsqueeze(1), values.flatten(0, 1).unsqueeze(1)
+            w_q = self.query.dense().unflatten(1, (self.num_heads, -1)).permute(1, 2, 0)  # W_Q^T: h, C/h, C
+            return x, split_heads(keys, self.num_heads) @ w_q, values
+        moved = split_heads(self.query.transposed(keys), self.num_heads)  # T W_K W_Q^T: N, h, L, C/h
+        by_head = x if self.num_heads == 1 else x.unflatten(1, (self.num_heads, -1)).flatten(0, 1)  # N h, C/h, H, W
+        return by_head, moved.flatten(0, 1).unsqueeze(1), values.flatten(0, 1).unsqueeze(1)

@@ -3,7 +3,8 @@
 Each kind of token-side matrix is one batched product over the levels, and under autocast all weights are cast in one
 copy. With few tokens, launching a product takes a GPU longer than computing it.
 
-Letters: N batch, K levels, L tokens of a level, C and C_T channels of map and token, g groups.
+Letters: N batch, S levels, L tokens of a level, C_i, H_i and W_i channels and size of input i, C and C_T channels of
+map and token, g groups.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,6 +14,7 @@ from mmcv.cnn import ConvModule
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, linear
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.overrides import has_torch_function
 
 from vt.ops import project_onto, tokenize
 from vt.ops.maps import to_pixels
@@ -25,8 +27,32 @@ from .projector import Projector
 MATRICES = ('key', 'query', 'value')  # of a projector
 
 
-def are_published(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Module]) -> bool:
-    """Whether the parts of all levels are those of the published model, with equal shapes in all levels."""
+def can_relate(
+    convolutions: Sequence[nn.Module],
+    tokenizers: Sequence[nn.Module],
+    projectors: Sequence[nn.Module],
+    inputs: Sequence[Tensor],
+) -> bool:
+    """Whether :func:`relate_levels` may be called; arguments as there.
+
+    The parts must be those that it knows, and no hook, compiler, tracer or tensor subclass may need their own calls.
+    """
+    if not are_alike(tokenizers, projectors):
+        return False
+    if torch.compiler.is_compiling() or torch.jit.is_tracing() or has_torch_function(inputs):
+        return False
+    layers = [layer for convolve in convolutions for layer in convolve.modules()]
+    parts = [*tokenizers, *projectors]
+    matrices = [part for outer in parts for part in outer.children() if isinstance(part, GroupedLinear)]
+    return not has_listeners([*layers, *parts, *matrices])
+
+
+def are_alike(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Module]) -> bool:
+    """Whether the parts of all levels have equal shapes and groups, and are of the kinds that can be batched.
+
+    These are filter tokenizers and projectors without normalisation, position encoder or active stochastic depth, and
+    with one head for each projector.
+    """
     for part in tokenizers:
         if type(part) is not FilterTokenizer or part.position_encoder is not None:
             return False
@@ -37,17 +63,17 @@ def are_published(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Modul
             return False
         if part.training and part.drops:
             return False
-    rows = weighted_parts(tokenizers, projectors)
-    if any(type(matrix) is not GroupedLinear for row in rows[1:] for matrix in row):
+    kinds = weighted_parts(tokenizers, projectors)
+    if any(type(matrix) is not GroupedLinear for kind in kinds[1:] for matrix in kind):
         return False
-    alike = all(part.weight.shape == row[0].weight.shape for row in rows for part in row)
-    return alike and len({row[0].groups for row in rows[2:]}) == 1
+    alike = all(part.weight.shape == kind[0].weight.shape for kind in kinds for part in kind)
+    return alike and len({kind[0].groups for kind in kinds[2:]}) == 1
 
 
 def weighted_parts(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Module]) -> list[list[nn.Module]]:
     """Modules with weights, one list per kind, a module per level: tokenizers, their matrices, projectors' matrices."""
-    rows = [list(tokenizers), [part.value for part in tokenizers]]
-    return rows + [[getattr(part, name) for part in projectors] for name in MATRICES]
+    kinds = [list(tokenizers), [part.value for part in tokenizers]]
+    return kinds + [[getattr(part, name) for part in projectors] for name in MATRICES]
 
 
 def are_linear(convolutions: Sequence[nn.Module]) -> bool:
@@ -72,7 +98,7 @@ def relate_levels(
     """Compute VT-FPN from its inputs.
 
     Args:
-        convolutions, tokenizers, projectors: one per level; :func:`are_published` is true for the last two.
+        convolutions, tokenizers, projectors: one per level, for which :func:`can_relate` is true.
         relation: relation of the tokens of all levels.
         inputs: map of each level, ``(N, C_i, H_i, W_i)``.
 
@@ -80,7 +106,7 @@ def relate_levels(
         The lateral maps, and the maps with the tokens projected onto them, both ``(N, C, H_i, W_i)``.
     """
     num_levels = len(inputs)
-    parts = [[part.weight for part in row] for row in weighted_parts(tokenizers, projectors)]
+    parts = [[part.weight for part in kind] for kind in weighted_parts(tokenizers, projectors)]
     of_pixels = are_linear(convolutions)
     if of_pixels:
         parts += [[tensor] for convolve in convolutions for tensor in (convolve.conv.weight, convolve.conv.bias)]
@@ -94,20 +120,20 @@ def relate_levels(
         pooled.insert(0, tokenize(x, filters[level], part.num_heads, part.scale))  # N, L, C
     n, num_tokens, _ = pooled[0].shape
 
-    def rows(blocks: Tensor, *order: int) -> Tensor:
-        """Permute the axes K, g, N, L, c of ``(K g, N L, c)``, and flatten the last two."""
+    def by_level(blocks: Tensor, *order: int) -> Tensor:
+        """Permute the axes S, g, N, L, c of ``(S g, N L, c)``, and flatten the last two."""
         return (
             blocks.view(num_levels, len(blocks) // num_levels, n, num_tokens, blocks.shape[-1])
             .permute(*order)
             .flatten(-2)
         )
 
-    blocks = torch.cat(pooled, dim=-1).view(n * num_tokens, *token_value.shape[:2]).transpose(0, 1)  # K g, N L, C / g
-    tokens = relation(rows(torch.bmm(blocks, token_value), 2, 0, 3, 1, 4).flatten(1, 2))  # N, K L, C_T
-    blocks = tokens.view(n, num_levels, num_tokens, len(key) // num_levels, key.shape[1])  # N, K, L, g, C_T / g
-    blocks = blocks.permute(1, 3, 0, 2, 4).reshape(len(key), n * num_tokens, key.shape[1])  # K g, N L, C_T / g
-    keys = rows(torch.bmm(torch.bmm(blocks, key), query.mT), 0, 2, 3, 1, 4).unsqueeze(2)  # K, N, 1, L, C
-    values = rows(torch.bmm(blocks, value), 0, 2, 3, 1, 4).unsqueeze(2)
+    blocks = torch.cat(pooled, dim=-1).view(n * num_tokens, *token_value.shape[:2]).transpose(0, 1)  # S g, N L, C / g
+    tokens = relation(by_level(torch.bmm(blocks, token_value), 2, 0, 3, 1, 4).flatten(1, 2))  # N, S L, C_T
+    blocks = tokens.view(n, num_levels, num_tokens, len(key) // num_levels, key.shape[1])  # N, S, L, g, C_T / g
+    blocks = blocks.permute(1, 3, 0, 2, 4).reshape(len(key), n * num_tokens, key.shape[1])  # S g, N L, C_T / g
+    keys = by_level(torch.bmm(torch.bmm(blocks, key), query.mT), 0, 2, 3, 1, 4).unsqueeze(2)  # S, N, 1, L, C
+    values = by_level(torch.bmm(blocks, value), 0, 2, 3, 1, 4).unsqueeze(2)
     levels = zip(projectors, laterals, keys.unbind(), values.unbind())
     return laterals, [project_onto(x, k, v, part.scale) for part, x, k, v in levels]
 

@@ -3,13 +3,13 @@
 Letters: N batch, L tokens, C_T token channels, d channels of queries and keys, h heads.
 """
 
-from mmcv.cnn import build_norm_layer
 from mmcv.cnn.bricks import DropPath
 from torch import Tensor, nn
 
 from vt.ops.maps import merge_heads, scaled, split_heads
 from vt.registry import MODELS
 
+from ..checks import optional_norm
 from .grouped_linear import GroupedLinear
 
 
@@ -18,10 +18,11 @@ class TokenTransformer(nn.Module):
     """Self-attention and feed-forward on the visual tokens (paper, equation 3).
 
     ``T' = T + softmax over L of ((T K)(T Q)^T) T`` and ``T_out = T' + ReLU(T' F1) F2``. With the defaults this is the
-    equation as published, without scaling of the logits, normalisation or heads; these are options.
+    equation as published, without scaling of the logits, normalisation or heads; these are options. K and Q are
+    ``(C_T, d)``, F1 and F2 ``(C_T, C_T)``.
 
     The paper gives no initialisation. Without normalisation, training is stable only if the scale of the tokens stays
-    constant over depth, since the attention is cubic in it. So the initialisation preserves it:
+    constant over depth, since the attention is cubic in it. So the initialisation keeps it within a factor of two:
 
     - K and Q are ``d^(1/4)`` times smaller than with LeCun initialisation, which gives the logits the scale that a
       division by ``sqrt(d)`` would.
@@ -33,7 +34,7 @@ class TokenTransformer(nn.Module):
         qk_channels: d; ``C_T / 2`` by default, as in the paper.
         num_heads: h; the channels of the tokens are split into h slices.
         groups: channel groups of the four matrices.
-        scale_logits: divide the logits by ``sqrt(d / num_heads)``.
+        scale_logits: divide the logits by ``sqrt(d / num_heads)``; K and Q are initialised as without it.
         norm_cfg: normalisation before each of the two branches, e.g. ``dict(type='LN')``; none by default.
         drop_path: probability of dropping a branch for a sample (stochastic depth).
 
@@ -55,10 +56,10 @@ class TokenTransformer(nn.Module):
         d = token_channels // 2 if qk_channels is None else qk_channels
         self.num_heads = num_heads
         self.scale = (d / num_heads) ** -0.5 if scale_logits else 1.0
-        self.norm1 = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
+        self.norm1 = optional_norm(norm_cfg, token_channels)
         self.key = GroupedLinear(token_channels, d, groups, d**-0.25)
         self.query = GroupedLinear(token_channels, d, groups, d**-0.25)
-        self.norm2 = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
+        self.norm2 = optional_norm(norm_cfg, token_channels)
         self.feed_forward1 = GroupedLinear(token_channels, token_channels, groups)
         self.feed_forward2 = GroupedLinear(token_channels, token_channels, groups)
         self.feed_forward1.set_identity(1.0)
@@ -68,7 +69,9 @@ class TokenTransformer(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """``(N, L, C_T)`` to ``(N, L, C_T)``."""
-        tokens = tokens + self.drop_path(self._relate(self.norm1(tokens)))
+        normed = self.norm1(tokens)
+        related = merge_heads(self._attention(normed) @ split_heads(normed, self.num_heads))  # N, L, C_T
+        tokens = tokens + self.drop_path(related)
         hidden = self.relu(self.feed_forward1(self.norm2(tokens)))
         return tokens + self.drop_path(self.feed_forward2(hidden))
 
@@ -79,8 +82,6 @@ class TokenTransformer(nn.Module):
     def _attention(self, tokens: Tensor) -> Tensor:
         keys = split_heads(self.key(tokens), self.num_heads)  # N, h, L, d/h
         queries = split_heads(scaled(self.query(tokens), self.scale), self.num_heads)  # N, h, L, d/h
+        # As in the paper, (T K)(T Q)^T: the rows, each of which sums to one, belong to K.
         # dtype avoids two casts under autocast, which computes a softmax in float32.
         return (keys @ queries.transpose(-2, -1)).softmax(dim=-1, dtype=tokens.dtype)  # N, h, L, L
-
-    def _relate(self, tokens: Tensor) -> Tensor:
-        return merge_heads(self._attention(tokens) @ split_heads(tokens, self.num_heads))  # N, L, C_T

@@ -3,7 +3,6 @@
 Letters: N batch, C map channels, H and W map size, L tokens, C_T token channels, h heads.
 """
 
-from mmcv.cnn import build_norm_layer
 from torch import Tensor, nn
 
 from vt.errors import UserError
@@ -11,6 +10,7 @@ from vt.ops import tokenize, tokenize_attention
 from vt.ops.maps import merge_heads, split_heads, to_pixels
 from vt.registry import MODELS
 
+from ..checks import optional_norm
 from .grouped_linear import GroupedLinear
 
 
@@ -48,7 +48,7 @@ class Tokenizer(nn.Module):
         self.num_pooled = num_tokens
         has_value = value_matrix or in_channels != token_channels
         self.value = GroupedLinear(in_channels, token_channels, groups) if has_value else nn.Identity()
-        self.norm = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
+        self.norm = optional_norm(norm_cfg, token_channels)
 
     def pool(self, x: Tensor, tokens: Tensor | None) -> Tensor:
         """Pool the map into L vectors, ``(N, num_pooled, in_channels)``; subclasses implement it."""
@@ -75,10 +75,12 @@ class Tokenizer(nn.Module):
 
 
 class AttentionTokenizer(Tokenizer):
-    """Base class: attention over the pixels with one filter per token, ``A = softmax over HW of (X W_A)``,
-    ``T = (A^T X) W_V``.
+    """Base class: attention over the pixels with one filter per token, ``T = A^T X``, ``A = softmax over HW of X W_A``.
 
-    Subclasses define the filters. With the defaults this is the equation as published.
+    Subclasses define the filters. The equations of the paper have tokens of C channels. If C_T differs (256 and 1024 in
+    VT-ResNet-18), W_V maps them to C_T: ``T = (A^T X) W_V``. With the defaults and C_T = C this is the equation as
+    published; ``num_heads``, ``scale_logits`` and ``position_encoder`` are those of the first version (arXiv
+    2006.03677v1).
 
     Args:
         in_channels, token_channels, others: as in :class:`Tokenizer`.
@@ -124,13 +126,9 @@ class AttentionTokenizer(Tokenizer):
         maps = tokenize_attention(x, self.filters(x, tokens), self.num_heads, self.scale)
         return maps.unflatten(-1, x.shape[-2:])
 
-    def require_tokens(self, tokens: Tensor | None) -> Tensor:
-        """Return the tokens of the previous module.
-
-        Raises:
-            UserError: their number is not ``num_tokens``.
-        """
-        part = type(self).__name__
+    def check_number(self, tokens: Tensor) -> Tensor:
+        """Return the tokens of the previous module; raise ``UserError`` if there are not ``num_tokens``."""
         if tokens.shape[1] != self.num_tokens:
-            raise UserError(f'{part}: num_tokens={self.num_tokens}, but the input has {tokens.shape[1]} tokens')
+            part = f'{type(self).__name__}: num_tokens={self.num_tokens}'
+            raise UserError(f'{part}, but the input has {tokens.shape[1]} tokens')
         return tokens

@@ -1,6 +1,7 @@
 """Visual Transformer modules after any backbone, or in place of its last stage, as section 4.1 does with ResNet.
 
-Letters: N batch, C map channels, H and W map size, L tokens, C_T token channels.
+Letters: N batch, C_i, H_i and W_i channels and size of map i, C, H and W those of the last,
+L tokens, C_T token channels.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from ..staged_backbone import StagedBackbone
 from .vt_stage import MAP_RMS, HasVTStages, require_out_type
 
 
-class Identity(nn.Module):
+class Removed(nn.Module):
     """Placeholder for a removed part: return the input, or several inputs as a tuple."""
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
@@ -129,4 +130,4 @@ class VTBackbone(HasVTStages, StagedBackbone):
 def _leave_out(backbone: nn.Module, name: str) -> None:
     owner, _, child = name.rpartition('.')
     backbone.get_submodule(name)  # raises an error if there is none
-    setattr(backbone.get_submodule(owner), child, Identity())
+    setattr(backbone.get_submodule(owner), child, Removed())

@@ -1,6 +1,7 @@
 """VT-FPN: a feature pyramid whose levels exchange visual tokens (paper, section 4.2).
 
-Letters: N batch, C output channels, H_i and W_i size of level i, L tokens per level, C_T token channels.
+Letters: N batch, C_i, H_i and W_i channels and size of input i, C output channels, L tokens per level, C_T
+token channels.
 """
 
 from collections.abc import Sequence
@@ -9,19 +10,16 @@ import torch
 from mmseg.models.necks import FPN
 from torch import Tensor, nn
 from torch.nn.functional import max_pool2d, relu
-from torch.overrides import has_torch_function
 
 from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..checks import require_with
 from ..grid import Unchanged
-from .grouped_linear import GroupedLinear
-from .side_by_side import are_published, has_listeners, relate_levels
+from .side_by_side import can_relate, relate_levels
 from .vt_module import PROJECTOR, RELATION, TOKENIZER
 
 UPSAMPLE = dict(mode='nearest')  # FPN's default
-VALUE_GAIN = dict(value_gain=0.1)  # of the projectors
 
 
 @MODELS.register_module()
@@ -44,10 +42,11 @@ class VTFPN(FPN):
         num_outs: number of outputs; by default that of the levels. A larger number adds levels on top, as in FPN.
         num_tokens: L, number of visual tokens per level.
         token_channels: C_T, channels of a token.
-        groups: channel groups of every token-side matrix; the config of a part overrides it. With 4 the neck has the
-            2.0 GFLOPs of the paper at 473x473; with 1 the token-side matrices dominate the cost.
+        groups: channel groups of every token-side matrix; the config of a part overrides it. The equations have one
+            group, which is 2.04 GFLOPs at 473x473 (2.0 in the paper); 4 groups are 1.94, and a quarter of the
+            parameters of these matrices.
         tokenizer: config of the tokenizers; here and in the next two, missing options are those of the default.
-        relation: config of the relation of the tokens of all levels; None for none.
+        relation: config of what relates the tokens of all levels, the transformer of section 3.2; None for none.
         projector: config of the projectors; None for none.
         **fpn: other options of :class:`mmseg.models.FPN`: ``start_level``, ``end_level`` (exclusive; MMDetection's is
             inclusive), ``add_extra_convs``, ``extra_convs_on_inputs``, ``relu_before_extra_convs``,
@@ -86,10 +85,12 @@ class VTFPN(FPN):
 
         widths = dict(in_channels=out_channels, token_channels=token_channels, groups=groups)
         tokenizer = TOKENIZER | dict(num_tokens=num_tokens) | widths | tokenizer
-        relation = relation and RELATION | dict(token_channels=token_channels, groups=groups) | relation
+        if relation is not None:
+            relation = RELATION | dict(token_channels=token_channels, groups=groups) | relation
         self.tokenizers = nn.ModuleList(MODELS.build(tokenizer) for _ in range(num_levels))
         self.relation = MODELS.build(relation) if relation else nn.Identity()
-        projector = projector and PROJECTOR | VALUE_GAIN | widths | projector
+        if projector is not None:
+            projector = PROJECTOR | dict(value_gain=0.1) | widths | projector
         self.projectors = nn.ModuleList(
             MODELS.build(projector) if projector else Unchanged() for _ in range(num_levels)
         )
@@ -106,24 +107,14 @@ class VTFPN(FPN):
         if len(inputs) != len(self.in_channels):
             raise UserError(f'VTFPN: the input has {len(inputs)} maps, but in_channels has {len(self.in_channels)}')
         maps = inputs[self.start_level : self.start_level + len(self.tokenizers)]
-        if are_published(self.tokenizers, self.projectors) and self._is_alone(inputs):
-            parts = (self.lateral_convs, self.tokenizers, self.relation, self.projectors)
-            laterals, outs = relate_levels(*parts, maps)
+        if can_relate(self.lateral_convs, self.tokenizers, self.projectors, maps):  # the same in fewer operations
+            laterals, outs = relate_levels(self.lateral_convs, self.tokenizers, self.relation, self.projectors, maps)
         else:
             laterals, tokens = zip(*self._tokenize_levels(maps))
             lengths = [level.shape[1] for level in tokens]
             tokens = self.relation(torch.cat(tokens, dim=1)).split(lengths, dim=1)
             outs = [project(x, level) for project, x, level in zip(self.projectors, laterals, tokens)]
         return (*outs, *self._extra_levels(inputs, laterals, outs))
-
-    def _is_alone(self, inputs: Sequence[Tensor]) -> bool:
-        """Whether the levels can be computed in parallel: no hook, compiler, tracer or tensor subclass is active."""
-        if torch.compiler.is_compiling() or torch.jit.is_tracing() or has_torch_function(inputs):
-            return False
-        layers = [layer for convolve in self.lateral_convs for layer in convolve.modules()]
-        parts = [*self.tokenizers, *self.projectors]
-        matrices = [part for outer in parts for part in outer.children() if isinstance(part, GroupedLinear)]
-        return not has_listeners([*layers, *parts, *matrices])
 
     def _tokenize_levels(self, inputs: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
         """Return the lateral map ``(N, C, H_i, W_i)`` and the tokens ``(N, L, C_T)`` of each level.

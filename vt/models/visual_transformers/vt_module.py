@@ -1,4 +1,4 @@
-"""The Visual Transformer module: tokenizer, relation, projector (paper, section 3 and figure 1).
+"""The Visual Transformer module: tokenizer, transformer (here: relation) and projector (paper, section 3, figure 1).
 
 Letters: N batch, C map channels, H and W map size, L tokens, C_T token channels.
 """
@@ -15,7 +15,6 @@ TOKENIZER = dict(type='vt.FilterTokenizer')
 LATER_TOKENIZER = dict(type='vt.RecurrentTokenizer')  # of the second module of a stage, and those after it
 RELATION = dict(type='vt.TokenTransformer')
 PROJECTOR = dict(type='vt.Projector')
-SIDES = (16, 15)  # of the map that parts are checked with
 
 
 @MODELS.register_module()
@@ -28,7 +27,8 @@ class VTModule(nn.Module):
         in_channels: C, channels of the feature map.
         token_channels: C_T, channels of a token.
         tokenizer: config of a tokenizer, called with ``(x, tokens)``.
-        relation: config of a relation, called with ``(tokens)``; None for none.
+        relation: config of what relates the tokens, called with ``(tokens)``: the transformer of section 3.2, or what
+            takes its place (table 5); None for none.
         projector: config of a projector, called with ``(x, tokens)``; None for none, the map is unchanged.
 
     Raises:
@@ -46,11 +46,11 @@ class VTModule(nn.Module):
         super().__init__()
         widths = dict(in_channels=in_channels, token_channels=token_channels)
         self.tokenizer = MODELS.build(tokenizer, default_args=widths)
-        self.relation = (
-            MODELS.build(relation, default_args=dict(token_channels=token_channels)) if relation else nn.Identity()
-        )
-        self.projector = MODELS.build(projector, default_args=widths) if projector else Unchanged()
-        pixels, tokens = (2, in_channels, *SIDES), (2, getattr(self.tokenizer, 'num_tokens', 16), token_channels)
+        self.relation = nn.Identity()
+        if relation is not None:
+            self.relation = MODELS.build(relation, default_args=dict(token_channels=token_channels))
+        self.projector = Unchanged() if projector is None else MODELS.build(projector, default_args=widths)
+        pixels, tokens = (2, in_channels, 16, 15), (2, getattr(self.tokenizer, 'num_tokens', 16), token_channels)
         check_shape(self.tokenizer, '(N, num_tokens, token_channels)', tokens, pixels, tokens)
         check_shape(self.relation, 'as the tokens came, (N, L, C_T)', tokens, tokens)
         check_shape(self.projector, 'as the map came, (N, C, H, W)', pixels, pixels, tokens)

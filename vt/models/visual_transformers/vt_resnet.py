@@ -25,11 +25,12 @@ from ..staged_backbone import StagedBackbone
 from .map_scale import scale_stage
 from .vt_stage import MAP_RMS, HasVTStages, VTStage, require_out_type
 
-# Number of modules that replace stage 5, by depth (paper, section 4.1).
+# Number of modules that replace stage 5, by depth (paper, section 4.1). Those of depth 50 and 101 have the FLOPs and
+# parameters of the paper's tables with groups=2, which are not in its equations.
 NUM_MODULES = {18: 2, 34: 3, 50: 3, 101: 3}
 LAYERS = ('layer1', 'layer2', 'layer3', 'layer4')  # ResNet's names for its stages 2 to 5
 POSITIONS = (*LAYERS, *(f'after_{layer}' for layer in LAYERS))
-SMALLEST_MAP = 2  # pixels on a side of stage 4's map
+SMALLEST_MAP = 2  # pixels on a side of stage 4's map; in a map of one pixel all tokens are equal
 
 
 class ResNetStage(ResLayer):
@@ -42,7 +43,7 @@ class ResNetStage(ResLayer):
     def forward(self, x: Tensor) -> Tensor:
         """Map of the previous stage to that of this one."""
         for part in self:
-            own = self.with_cp and x.requires_grad and not isinstance(part, VTStage)  # which has its own
+            own = self.with_cp and x.requires_grad and not isinstance(part, VTStage)  # which recomputes its modules
             x = recompute(part, x) if own else part(x)
         return x
 
@@ -63,13 +64,15 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
 
     Args:
         depth: 18, 34, 50 or 101.
-        out_type: ``'tokens'`` for classifiers, if modules come last, or ``'featmap'`` for dense prediction.
+        out_type: ``'tokens'`` for classifiers, if modules come last, or ``'featmap'`` for dense prediction. With
+            ``'tokens'`` the last module has no projector, because nothing reads its map.
         out_indices: for ``'featmap'``, indices of the returned maps: 0 to 3 for ``layer1`` to ``layer4``. Without 3 no
             module is built in place of ``layer4``.
         num_modules: number of modules at each position; 2 for depth 18 and 3 for the others by default.
         frozen_stages: -1 trains everything, 0 freezes the stem, 1 to 4 also the stages up to it with their modules.
         drop_path_rate: stochastic depth rate of the last module; rates grow linearly from 0 over blocks and modules.
         with_cp: recompute blocks and modules in the backward pass to save memory.
+        strides, dilations: of stages 2 to 5, as in ResNet; in ``layer4`` modules have none.
         positions: positions of the modules: ``'layer1'`` to ``'layer4'``, in place of that stage, or
             ``'after_layer1'`` to ``'after_layer4'``, after it.
         init_cfg: as in mmengine; ``Pretrained`` takes a checkpoint of a ResNet, for its stages, or of a VT-ResNet.
@@ -100,42 +103,47 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
         require_out_type(type(self).__name__, out_type)
         check_positions(type(self).__name__, positions)
         out_indices = (3,) if out_type == 'tokens' else tuple(sorted(set(out_indices)))
-        number = 3 if 'layer4' in positions else 4  # of convolutional stages
-        stages = dict(num_stages=number, strides=(*strides, 2)[:number], dilations=(*dilations, 1)[:number])
-        stages |= dict(out_indices=sorted({*out_indices, number - 1} - {number}))
+        num_stages = 3 if 'layer4' in positions else 4  # of convolutions
+        stages = dict(num_stages=num_stages, strides=(*strides, 2)[:num_stages])
+        stages |= dict(dilations=(*dilations, 1)[:num_stages])
+        # ResNet checks the indices against its own stages; the last one stands for that of the modules.
+        stages |= dict(out_indices=sorted({*out_indices, num_stages - 1} - {num_stages}))
         super().__init__(depth=depth, with_cp=with_cp, **stages, **options)
         self.out_type, self.out_indices = out_type, out_indices
         self.vt_stages = {}  # position of each stage of modules: its module name
-        number = NUM_MODULES[depth] if num_modules is None else num_modules
-        self._add_modules(positions, number, drop_path_rate, set(out_indices))
+        self._add_modules(positions, NUM_MODULES[depth] if num_modules is None else num_modules, drop_path_rate)
         self.freeze(frozen_stages)
         self._start_untrained()
 
-    def _add_modules(self, positions: Sequence[str], num_modules: int, drop_path_rate: float, read: set[int]) -> None:
+    def _add_modules(self, positions: Sequence[str], num_modules: int, drop_path_rate: float) -> None:
         """Put a stage of modules at each position, in the order of the network."""
         widths = [getattr(self, layer)[-1].out_channels for layer in self.res_layers]
-        in_channels, numbers = self.stem_channels, []  # of blocks or modules, up to each position
-        ordered = sorted(positions, key=lambda position: (position[-6:], position.startswith('after')))
-        last = ordered[-1] if ordered and ordered[-1].endswith('layer4') else None
+        in_channels = self.stem_channels
+        ordered = sorted(positions, key=lambda position: (layer_of(position), position.startswith('after')))
+        last = ordered[-1] if ordered and layer_of(ordered[-1]) == 'layer4' else None
+        counts = []  # of blocks or modules, by their positions
         for layer, blocks in zip(LAYERS, (*self.stage_blocks, 0)):
-            own = [position for position in ordered if position.endswith(layer)]
-            numbers += [(layer, blocks)] * (layer not in own)  # blocks of ResNet
-            numbers += [(position, 0 if position == 'layer4' and 3 not in read else num_modules) for position in own]
-        rates = torch.linspace(0, drop_path_rate, sum(number for _, number in numbers)).tolist()
-        for position, number in numbers:
+            own = [position for position in ordered if layer_of(position) == layer]
+            if layer not in own:
+                counts.append((layer, blocks))
+            for position in own:
+                is_unread = position == 'layer4' and 3 not in self.out_indices
+                counts.append((position, 0 if is_unread else num_modules))
+        rates = torch.linspace(0, drop_path_rate, sum(number for _, number in counts)).tolist()
+        for position, number in counts:
             own_rates, rates = rates[:number], rates[number:]
             if position not in positions:
                 for block, rate in zip(getattr(self, position, ()), own_rates):
                     block.drop_path = DropPath(rate) if rate else nn.Identity()
                 continue
-            index = int(position[-1]) - 1
+            index = LAYERS.index(layer_of(position))
             channels = widths[min(index, len(widths) - 1)]
             out_type = self.out_type if position == last else 'featmap'
             stage = self.build_stage(channels, own_rates, out_type, self.with_cp)
             self._insert(position, stage, widths[index - 1] if index else in_channels, channels)
 
     def _insert(self, position: str, stage: VTStage, in_channels: int, channels: int) -> None:
-        layer = position[-6:]
+        layer = layer_of(position)
         if position == 'layer4':
             follows = {'layer3', 'after_layer3'} & set(self.vt_stages)  # other modules, which increase the map's scale
             self.layer4 = nn.Sequential(build_norm_layer(self.norm_cfg, channels)[1], stage) if follows else stage
@@ -146,7 +154,7 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
             blocks.append(stage)
             self.vt_stages[position] = f'{layer}.{len(blocks) - 1}'
         else:
-            stride = self.strides[int(layer[-1]) - 1]
+            stride = self.strides[LAYERS.index(layer)]
             convolve = build_conv_layer(self.conv_cfg, in_channels, channels, 1, stride=stride, bias=False)
             setattr(self, layer, nn.Sequential(convolve, build_norm_layer(self.norm_cfg, channels)[1], stage))
             self.vt_stages[position] = layer
@@ -183,7 +191,7 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
 
     def start(self, position: str) -> str:
         """Rescale the map below new modules to the root mean square at which they start; return a line for the log."""
-        layer = getattr(self, position[-6:])
+        layer = getattr(self, layer_of(position))
         if position in LAYERS and isinstance(layer, nn.Sequential):
             nn.init.constant_(layer[-2].weight, MAP_RMS)  # the normalisation before the modules
             return f'its input is normalised to {MAP_RMS:.2f} (root mean square)'
@@ -192,7 +200,7 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
 
     def _readers(self, position: str) -> Iterator[nn.Module]:
         """Yield the normalisations of the next stage whose convolutions read the output of modules after a stage."""
-        following = dict(pairwise(LAYERS)).get(position[-6:])
+        following = dict(pairwise(LAYERS)).get(layer_of(position))
         if following in self.res_layers and following not in self.vt_stages:
             block = getattr(self, following)[0]
             yield block.norm1
@@ -236,7 +244,7 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
 
 @MODELS.register_module()
 class VTResNetAnywhere(VTResNet):
-    """:class:`VTResNet` under another name, for models with modules at other ``positions``."""
+    """:class:`VTResNet` under the name that records and saved models with other ``positions`` have."""
 
 
 @MODELS.register_module()
@@ -254,6 +262,11 @@ def check_positions(name: str, positions: Sequence[str]) -> None:
     if unknown or isinstance(positions, str) or len(set(positions)) < len(positions):
         known = ', '.join(POSITIONS)
         raise UserError(f'{name}: positions={positions!r} must be a list of distinct names from {known}')
+
+
+def layer_of(position: str) -> str:
+    """Return ResNet's layer of a position: ``'after_layer3'`` and ``'layer3'`` give ``'layer3'``."""
+    return position.removeprefix('after_')
 
 
 def layers_of(name: str, stage: nn.Module) -> list[str]:

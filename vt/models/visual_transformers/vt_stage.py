@@ -12,7 +12,8 @@ from vt.errors import UserError
 from ..recomputation import recompute
 from .vt_module import LATER_TOKENIZER, PROJECTOR, RELATION, TOKENIZER, VTModule
 
-# Root mean square of a map at which training is stable: a quarter of that of stage 4 of an untrained ResNet.
+# Root mean square of a map at which training is stable: a quarter of that of an untrained ResNet's stage 4, sqrt(1/2),
+# whose residual branches start at zero: the map is ReLU of values of unit variance.
 MAP_RMS = 0.25 * 0.5**0.5
 
 
@@ -56,9 +57,9 @@ class HasVTStages:
         groups: channel groups of every token-side matrix; the config of a part overrides it.
         tokenizer: config of the first module's tokenizer.
         later_tokenizer: config of the tokenizers of later modules.
-        relation: config of the relation; None for none.
+        relation: config of what relates the tokens, the transformer of section 3.2; None for none.
         projector: config of the projector; None for none.
-        **backbone: options of the next base class.
+        **backbone: options of the backbone class that follows in the bases.
     """
 
     def __init__(
@@ -75,11 +76,11 @@ class HasVTStages:
     ) -> None:
         super().__init__(**backbone)
         self.token_channels = token_channels
-        shared = dict(groups=groups) if groups != 1 else {}
+        shared = dict(groups=groups) if groups != 1 else {}  # parts of users need no argument groups while it is 1
         first = TOKENIZER | dict(num_tokens=num_tokens) | shared | tokenizer
         later = LATER_TOKENIZER | dict(num_tokens=num_tokens) | shared | later_tokenizer
-        relation = relation and RELATION | shared | relation
-        projector = projector and PROJECTOR | shared | projector
+        relation = None if relation is None else RELATION | shared | relation
+        projector = None if projector is None else PROJECTOR | shared | projector
         self.parts = first, later, relation, projector
 
     def build_stage(
@@ -103,8 +104,8 @@ class HasVTStages:
                 in_channels,
                 self.token_channels,
                 tokenizer=later if index else first,
-                relation=relation and dropped | relation,
-                projector=dropped | projector if projector and keeps_projector else None,
+                relation=None if relation is None else dropped | relation,
+                projector=None if projector is None or not keeps_projector else dropped | projector,
             )
             modules.append(module)
         return VTStage(modules, out_type, with_cp)

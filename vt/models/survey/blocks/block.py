@@ -3,7 +3,6 @@
 Letters: N batch, K class tokens, P tokens of the grid, C channels.
 """
 
-from mmcv.cnn import build_norm_layer
 from mmcv.cnn.bricks import DropPath
 from mmpretrain.models.utils import LayerScale
 from torch import Tensor, cat, nn, zeros
@@ -12,7 +11,7 @@ from vt.errors import UserError
 from vt.ops.maps import scaled
 from vt.registry import MODELS
 
-from ...checks import build_part, check_tokens
+from ...checks import build_part, check_tokens, optional_norm
 from ...grid import Size, TokenPart, Unchanged
 
 
@@ -40,7 +39,7 @@ class Branch(nn.Module):
         drop_path: float = 0.0,
     ) -> None:
         super().__init__()
-        norm = build_norm_layer(norm_cfg, channels)[1] if norm_cfg else nn.Identity()
+        norm = optional_norm(norm_cfg, channels)
         self.norm, self.post_norm = (nn.Identity(), norm) if post_norm else (norm, nn.Identity())
         if post_norm and norm_cfg:
             nn.init.zeros_(norm.weight)  # the block is the identity at the start

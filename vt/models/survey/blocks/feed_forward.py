@@ -4,13 +4,13 @@ Letters: N batch, K class tokens, P tokens of the grid, C channels, M hidden cha
 """
 
 import torch
-from mmcv.cnn import build_activation_layer, build_norm_layer
+from mmcv.cnn import build_activation_layer
 from mmpretrain.models.utils import SELayer
 from torch import Tensor, nn
 
 from vt.registry import MODELS
 
-from ...checks import optional_part, require_with
+from ...checks import optional_norm, optional_part, require_with
 from ...grid import Size, TokenPart, split_class_tokens, to_map, to_tokens
 
 CLASS_TOKENS = dict(fed=None, passed=torch.clone, dropped=torch.zeros_like)  # treatment of class tokens
@@ -58,14 +58,14 @@ class FeedForward(TokenPart):
         require_with('FeedForward', 'fc1_act_cfg', fc1_act_cfg, local=local)
         hidden = int(channels * ratio)
         self.fc1 = nn.Linear(channels, hidden, bias=bias)
-        self.fc1_norm = _norm(norm_cfg, hidden)
+        self.fc1_norm = optional_norm(norm_cfg, hidden)
         self.fc1_act = build_activation_layer(fc1_act_cfg) if fc1_act_cfg else nn.Identity()
         self.local = optional_part(local, channels=hidden)
         self.act = build_activation_layer(act_cfg or dict(type='GELU'))
         self.squeeze = optional_part(squeeze, channels=hidden)
         out_channels = out_channels or channels
         self.fc2 = nn.Linear(hidden, out_channels, bias=bias)
-        self.fc2_norm = _norm(norm_cfg, out_channels)
+        self.fc2_norm = optional_norm(norm_cfg, out_channels)
         self.fc2_act = build_activation_layer(fc2_act_cfg) if fc2_act_cfg else nn.Identity()
         self.dropout = nn.Dropout(dropout)
         self.class_result = CLASS_TOKENS[class_tokens]
@@ -81,10 +81,6 @@ class FeedForward(TokenPart):
         x = self.fc1_act(self.fc1_norm(self.fc1(x)))  # N, K + P, M
         x = self.dropout(self.squeeze(self.act(self.local(x, size)), size))  # N, K + P, M
         return self.dropout(self.fc2_act(self.fc2_norm(self.fc2(x))))  # N, K + P, out_channels
-
-
-def _norm(config: dict | None, channels: int) -> nn.Module:
-    return build_norm_layer(config, channels)[1] if config else nn.Identity()
 
 
 @MODELS.register_module()

@@ -1,21 +1,10 @@
-"""Memory layout of the token side of a model: the modules that process tokens ``(N, L, C_T)``, not pixels."""
+"""Memory layout of linear layers and token-side matrices for oneDNN."""
 
 from torch import Tensor, nn
 
 from vt.ops.token_products import multiply
 
-from .grouped_linear import GroupedLinear
-
-
-def token_side(model: nn.Module) -> list[nn.Module]:
-    """Return the outermost modules that process only tokens: relations, and token-side matrices outside of them."""
-    found: dict[str, nn.Module] = {}
-    for name, part in model.named_modules():
-        is_relation = name.split('.')[-1] == 'relation' and any(True for _ in part.parameters())
-        inside = any(name.startswith(f'{outer}.') for outer in found)
-        if (is_relation or isinstance(part, GroupedLinear)) and not inside:
-            found[name] = part
-    return list(found.values())
+from .visual_transformers.grouped_linear import GroupedLinear
 
 
 class TokenLinear(nn.Linear):
