@@ -1,8 +1,8 @@
 """Visual Transformers (Wu et al., ICCV 2021), in the order of the paper.
 
-Read ``tokenizer``, ``learned_tokenizers``, ``token_transformer``, ``projector``, ``vt_module``, ``vt_stage``,
-``vt_resnet`` and ``vt_fpn`` for the published model, from equation 1 to VT-FPN. The equations are functions in
-:mod:`vt.ops.plain`.
+Read ``grouped_linear`` (the matrices), ``tokenizer``, ``learned_tokenizers``, ``token_transformer``, ``projector``,
+``vt_module``, ``vt_stage``, ``vt_resnet`` and ``vt_fpn``: the published model, from equation 1 to VT-FPN. The products
+with pixels in equations 1, 2 and 4 are functions in :mod:`vt.ops.plain`; the rest of ``vt/ops`` are faster forms.
 """
 
 # ruff: isort: off
@@ -17,13 +17,14 @@ from .learned_tokenizers import FilterTokenizer, RecurrentTokenizer
 # 3.2 Transformer: equation 3
 from .token_transformer import TokenTransformer
 
-# 3.3 Projector: equation 4; 3, figure 1: the three together
+# 3.3 Projector: equation 4
 from .projector import Projector
+
+# 3, figure 1: the module
 from .vt_module import VTModule
 
-# 4.1 Classification: modules in place of the last stage of a ResNet, or after any backbone
+# 4.1 Classification: modules in place of the last stage of a ResNet, and the average of their tokens
 from .vt_resnet import VTResNet, VTResNetAnywhere, VTResNetCIFAR
-from .vt_backbone import VTBackbone
 from .token_necks import TokenAverage, TokenEncoder
 
 # 5.1 Ablations: other tokenizers (table 3), another relation (table 5)
@@ -36,14 +37,16 @@ from .dynamic_tokenizer import DynamicTokenizer
 from .position_encoder import PositionEncoder
 from .value_transformer import ValueTransformer
 
-__all__ = ['AttentionTokenizer', 'FilterTokenizer', 'RecurrentTokenizer', 'Tokenizer']
-__all__ += ['ClusteringTokenizer', 'DynamicTokenizer', 'PoolingTokenizer', 'PositionEncoder']
-__all__ += ['GraphConvolution', 'TokenTransformer', 'ValueTransformer']
-__all__ += ['Projector', 'VTModule']
-__all__ += ['TokenAverage', 'TokenEncoder', 'VTBackbone', 'VTResNet', 'VTResNetAnywhere', 'VTResNetCIFAR']
+# Beyond the paper: modules after any backbone
+from .vt_backbone import VTBackbone
+
+__all__ = ['AttentionTokenizer', 'FilterTokenizer', 'Projector', 'RecurrentTokenizer', 'TokenTransformer', 'Tokenizer']
+__all__ += ['TokenAverage', 'TokenEncoder', 'VTModule', 'VTResNet', 'VTResNetAnywhere', 'VTResNetCIFAR']
+__all__ += ['ClusteringTokenizer', 'GraphConvolution', 'PoolingTokenizer']
+__all__ += ['DynamicTokenizer', 'PositionEncoder', 'VTBackbone', 'ValueTransformer']
 
 if TYPE_CHECKING:
-    # 4.2 Semantic segmentation: levels of a pyramid that exchange tokens
+    # 4.2 Semantic segmentation: a pyramid whose levels exchange tokens
     from .vt_fpn import VTFPN as VTFPN
 else:
     __getattr__, __dir__ = import_on_demand(__name__, __file__)  # VTFPN needs MMSegmentation
