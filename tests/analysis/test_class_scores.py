@@ -34,9 +34,6 @@ def test_of_one_label():
     classes = {f'classes/F1/{row["name"]}': row['F1'] for row in expected['per_class'][:2]}  # no image is an emu
     summary = {f'classes/{name.replace(" ", "_")}': value for name, value in expected['metrics'].items()}
     assert found == pytest.approx(summary | classes | {'classes/ECE': 100 * expected['ece']})
-
-
-def test_of_scores_in_bfloat16():
     sample = DataSample().set_gt_label(1).set_pred_score(torch.tensor([0.25, 0.5, 0.25]).bfloat16())
     assert evaluate(dict(type='vt.ClassScores'), [sample])['classes/top-1'] == 100
 
@@ -89,10 +86,7 @@ def test_of_masks():
         dict(gt_sem_seg=dict(data=torch.tensor(a)[None]), pred_sem_seg=dict(data=torch.tensor(b)[None]))
         for a, b in zip(labels, predicted)
     ]
-    evaluator = Evaluator([dict(type='vt.SegmentScores')])
-    evaluator.dataset_meta = dict(classes=NAMES)
-    evaluator.process(samples)
-    found, valid = evaluator.evaluate(2), labels != 255
+    found, valid = evaluate(dict(type='vt.SegmentScores'), samples), labels != 255
     for k in range(2):
         both, either = (valid & (labels == k) & (predicted == k)), valid & ((labels == k) | (predicted == k))
         assert found[f'classes/IoU/{NAMES[k]}'] == pytest.approx(100 * both.sum() / either.sum())

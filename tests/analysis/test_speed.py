@@ -22,9 +22,7 @@ from vt.analysis.speed import (
 from vt.apis import get_model
 from vt.engine.run_record import describe_device
 
-CONFIGS = Path(__file__).parents[2] / 'configs'
-FPN, VT_FPN = (str(CONFIGS / f'{name}_r18_digit-scenes.py') for name in ('baselines/fpn', 'vt_fpn/vt-fpn'))
-VT_RESNET = str(CONFIGS / 'vt_resnet/vt-resnet18_digits.py')
+FPN, VT_FPN, VT_RESNET = 'fpn_r18_digit-scenes', 'vt-fpn_r18_digit-scenes', 'vt-resnet18_digits'
 CLIPS = str(Path(__file__).parents[1] / 'video/files.py')
 CPU = torch.device('cpu')
 SMALL = Setting(batch_size=2, size=(64, 96))
@@ -54,52 +52,35 @@ def test_clips_are_counted_by_hand():
     assert workload.count().flops == 4 * 6 * 6 * 8 * 3 * 75 + 8 * 2
 
 
-@pytest.mark.parametrize(
-    ('device', 'dtype', 'tf32'),
-    [
-        ('cuda', 'tf32', True),
-        ('cuda', 'bfloat16', True),
-        ('cuda', 'float32', False),
-        ('cpu', 'float32', False),
-        ('cpu', 'bfloat16', False),
-    ],
-)
-def test_float32_is_exact_on_a_cpu_and_where_it_is_asked_for(device, dtype, tf32):
-    Setting(device, dtype).choose_products()
-    assert torch.get_float32_matmul_precision() == ('high' if tf32 else 'highest')
-    assert torch.backends.cudnn.allow_tf32 == tf32
-    SMALL.choose_products()
-
-
-def test_tensor_float_32_is_no_autocast():
+def test_float32_is_exact_on_a_cpu_and_where_it_is_asked_for():
+    for device, dtype, tf32 in (
+        *(('cuda', 'tf32', True), ('cuda', 'bfloat16', True), ('cuda', 'float32', False)),
+        *(('cpu', 'bfloat16', False), ('cpu', 'float32', False)),
+    ):
+        Setting(device, dtype).choose_products()
+        assert torch.get_float32_matmul_precision() == ('high' if tf32 else 'highest')
+        assert torch.backends.cudnn.allow_tf32 == tf32
     assert Setting(dtype='tf32').tensor_dtype == torch.float32
-    with Setting(dtype='tf32').autocast():
+    with Setting(dtype='tf32').autocast():  # which is none
         assert torch.mm(torch.ones(2, 2), torch.ones(2, 2)).dtype == torch.float32
 
 
 def test_models_are_compared_with_the_first():
-    found = compare({Path(source).stem: get_model(source) for source in (FPN, VT_FPN)}, SMALL, 'inference', 3, 1.0)
-    assert [(each['model'], len(each['seconds'])) for each in found] == [
-        (Path(source).stem, 3) for source in (FPN, VT_FPN)
-    ]
-    assert found[1]['flops'] < found[0]['flops']
-    rows = tabulate([found[0] | dict(seconds=[1, 2, 4], flops=100), found[1] | dict(seconds=[1] * 3, flops=50)], SMALL)
-    assert [(row['faster'], row['fewer'], row['spread (%)']) for row in rows] == [
-        ('1.000x', '1.000x', '75.0'),
-        ('2.000x', '2.000x', '0.0'),
-    ]
+    fpn, vt_fpn = compare({name: get_model(name) for name in (FPN, VT_FPN)}, SMALL, 'inference', 3, 1.0)
+    assert [(each['model'], len(each['seconds'])) for each in (fpn, vt_fpn)] == [(FPN, 3), (VT_FPN, 3)]
+    assert vt_fpn['flops'] < fpn['flops']
+    rows = tabulate([fpn | dict(seconds=[1, 2, 4], flops=100), vt_fpn | dict(seconds=[1] * 3, flops=50)], SMALL)
+    found = [(row['faster'], row['fewer'], row['spread (%)']) for row in rows]
+    assert found == [('1.000x', '1.000x', '75.0'), ('2.000x', '2.000x', '0.0')]
 
 
-def test_steps_run_in_turn():
+def test_steps_run_in_turn_on_a_device_with_its_threads():
     calls = []
     steps = {'a': lambda: calls.append('a'), 'b': lambda: calls.append('b')}
     times = time_interleaved(steps, CPU, 'Steps', rounds=5, warmup=2)
     assert calls == ['a', 'b'] * 7
     assert [len(times[name]) for name in 'ab'] == [5, 5]
     assert np.all(times['a'] >= 0)
-
-
-def test_device_is_named_with_its_threads():
     threads = torch.get_num_threads()
     assert describe_device(CPU).endswith(f', {threads} thread' if threads == 1 else f', {threads} threads')
 

@@ -1,4 +1,13 @@
-"""The explorer's page in Chromium: its numbers are the recorder's, and what is no image of a user's stays outside."""
+"""The explorer's page, in Chromium and by plain requests: its numbers, its words, what it gives away and takes."""
+
+import contextlib
+import http.client
+import os
+import shutil
+import signal
+import socket
+import stat
+import time
 
 import cv2
 import numpy as np
@@ -6,11 +15,12 @@ import pytest
 import torch
 from apis.small_models import make, sharpen
 from bad_input.hostile_images import png
-from explorer.served_page import browse, explore
+from forked_tools import ForkedTool
 from mmengine.dataset import pseudo_collate
 
 from vt import apis, record_attention
 from vt.analysis.attention.token_measures import attention_entropy
+from vt.errors import UserError
 
 pytest.importorskip('gradio', reason="the page needs Gradio: pip install 'visual-transformers[explorer]'")
 SMALL = (
@@ -18,6 +28,104 @@ SMALL = (
     'projector=dict(num_heads=2)), head=dict(in_channels=64))'
 )
 FIRST = 'backbone.layer4.0'
+STRANGE = '<img src=x onerror=alert(1)>&amp; ![a](b) \u202egnp.png'  # the image that the page begins with
+HEAD = b'--X\r\nContent-Disposition: form-data; name="files"; filename="mine.png"\r\n\r\n'  # of a form
+FORM = 'multipart/form-data; boundary=X'
+SECONDS = 600  # until something that does not come is given up; a loaded machine takes its time
+# An event whose file was not uploaded.
+FORGED = """const [path, done] = arguments;
+const event = window.gradio_config.dependencies.find(each => each.targets.some(t => t[1] == 'upload'));
+const file = [{path, orig_name: 'a.png', meta: {_type: 'gradio.FileData'}}];
+const data = event.inputs.map((id, index) => index ? null : file);
+const body = JSON.stringify({data, fn_index: event.id, session_hash: 'other'});
+const options = {method: 'POST', headers: {'Content-Type': 'application/json'}, body};
+await fetch('/gradio_api/queue/join', options);
+done(await (await fetch('/gradio_api/queue/data?session_hash=other')).text());"""
+
+
+class Explorer:
+    """``tools/explore.py`` with a folder for what is temporary."""
+
+    def __init__(self, arguments, temporary):
+        with socket.create_server(('127.0.0.1', 0)) as free:
+            self.port = free.getsockname()[1]
+        self.temporary = temporary
+        temporary.mkdir()
+        env = os.environ | dict(TMPDIR=str(temporary))
+        self.tool = ForkedTool('explore.py', *arguments, '--port', self.port, cwd=temporary.parent, env=env)
+
+    def wait_until_served(self):
+        end = time.monotonic() + SECONDS
+        while 'until Ctrl-C' not in self.tool.stdout:
+            assert self.tool.process.is_alive(), self.tool.stderr
+            assert time.monotonic() < end, self.tool.stderr
+            time.sleep(0.05)
+
+    def end(self, number):
+        self.tool.send_signal(number)
+        return self.tool.wait(SECONDS).returncode
+
+    def ask(self, method, path, body=None, **headers):
+        """An answer; names of headers have ``_`` for ``-``."""
+        connection = http.client.HTTPConnection('127.0.0.1', self.port, timeout=SECONDS)
+        connection.request(method, path, body, {name.replace('_', '-'): value for name, value in headers.items()})
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        return answer
+
+    def upload(self, content):
+        try:
+            body = HEAD + content + b'\r\n--X--\r\n'
+            return self.ask('POST', '/gradio_api/upload', body, Content_Type=FORM).status
+        except ConnectionError:
+            return 'closed'  # while the rest of a body that is refused is sent
+
+
+@contextlib.contextmanager
+def explore(arguments, temporary):
+    explorer = Explorer(arguments, temporary)
+    try:
+        explorer.wait_until_served()
+        yield explorer
+    finally:
+        explorer.end(signal.SIGKILL)
+
+
+class Page:
+    """The page in a browser."""
+
+    def __init__(self, driver, address):
+        self.driver, self.address = driver, address
+
+    def all(self, selector):
+        return self.driver.find_elements('css selector', selector)
+
+    def text(self, selector):
+        return self.driver.find_element('css selector', selector).text
+
+    def wait(self, happened):
+        """Until a function of the page gives something; elements that are replaced meanwhile are asked again."""
+        from selenium.common.exceptions import StaleElementReferenceException
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        WebDriverWait(self.driver, SECONDS, 0.05, [StaleElementReferenceException]).until(lambda _: happened(self))
+
+    def wait_for(self, status):
+        self.wait(lambda page: page.text('#status') == status)
+
+    def wait_for_relation(self, relation):
+        self.wait(lambda page: np.allclose(page.table('relation')[:, 1:], relation, atol=1e-4))
+
+    def drop(self, *paths):
+        place = self.driver.find_element('css selector', '#files input[type=file]')
+        self.driver.execute_script('arguments[0].value = ""', place)  # Selenium adds to what it has, people do not
+        place.send_keys('\n'.join(map(str, paths)))
+
+    def table(self, name):
+        """The rows of a view's table of numbers; read at once, for it may be replaced."""
+        script = 'return [...document.querySelectorAll(arguments[0])].map(r => [...r.children].map(c => c.textContent))'
+        return np.array(self.driver.execute_script(script, f'[data-view={name}] tbody tr'), float)
 
 
 @pytest.fixture(scope='module')
@@ -33,6 +141,11 @@ def classifier(folder):
 
 
 @pytest.fixture(scope='module')
+def plain(folder):
+    return make(folder, 'resnet18-half_digits')[:2]  # it has no tokens
+
+
+@pytest.fixture(scope='module')
 def image(folder):
     """One of a user's, of no size in particular."""
     path = folder / 'my own.png'
@@ -41,12 +154,35 @@ def image(folder):
 
 
 @pytest.fixture(scope='module')
-def page(folder, classifier):
-    plain = make(folder, 'resnet18-half_digits')  # it has no tokens
-    arguments = *classifier[:2], '--compare', *plain[:2]
-    with explore(arguments, folder / 'temporary') as served, browse(f'http://127.0.0.1:{served.port}') as page:
-        page.wait(lambda page: 'Shown: 0' in page.text('#status'))
+def served(folder, classifier, plain, image):
+    shutil.copy(image, folder / STRANGE)
+    arguments = *classifier[:2], '--compare', *plain, '--inputs', folder / STRANGE
+    with explore(arguments, folder / 'temporary') as served:
+        yield served
+        assert served.end(signal.SIGINT) == 0, served.tool.stderr
+        assert not [*served.temporary.glob('vt_explorer_*')]
+
+
+@pytest.fixture(scope='module')
+def page(served):
+    """The page in Chromium without a window; its tests are skipped where there is none."""
+    pytest.importorskip('selenium', reason='Selenium drives the browser: pip install selenium')
+    from selenium import webdriver
+
+    options, driver = webdriver.ChromeOptions(), shutil.which('chromedriver')
+    options.binary_location = shutil.which('chromium') or ''
+    if not options.binary_location or not driver:
+        pytest.skip('there is no Chromium with its driver here: apt-get install chromium chromium-driver')
+    for argument in ('--headless=new', '--no-sandbox', '--disable-dev-shm-usage', '--window-size=1300,1800'):
+        options.add_argument(argument)
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    try:
+        browser.get(f'http://127.0.0.1:{served.port}')
+        page = Page(browser, f'http://127.0.0.1:{served.port}')
+        page.wait(lambda page: 'Shown: ' in page.text('#status'))
         yield page
+    finally:
+        browser.quit()
 
 
 @pytest.fixture(scope='module')
@@ -58,13 +194,25 @@ def records(classifier, image):
     return records
 
 
+def test_names_of_a_stranger_are_text(page):
+    """In the status, in the gallery; no element, no script, nothing that is fetched."""
+    from selenium.common.exceptions import NoAlertPresentException
+
+    assert page.text('#status') == f'Shown: {STRANGE}'.replace('\u202e', r'\u202e')
+    assert not page.all('img[src=x]') + page.all('#status img')
+    assert '\u202e' not in page.text('body')
+    assert 'onerror=alert' in page.text('body')
+    with pytest.raises(NoAlertPresentException):
+        _ = page.driver.switch_to.alert
+
+
 def test_a_dropped_image_shows_what_the_recorder_has(page, image, records):
     page.drop(image)
-    page.wait(lambda page: page.text('#status') == 'Shown: my own.png')
+    page.wait_for('Shown: my own.png')
     looks = records[f'{FIRST}.tokenizer'].attention[0].mean(dim=0)  # L, H, W
     relation = records[f'{FIRST}.relation'].attention[0].mean(dim=0)
-    np.testing.assert_allclose(np.array(page.table('relation'))[:, 1:], relation, atol=1e-4)
-    np.testing.assert_allclose(np.array(page.table('measures'))[:, 1], attention_entropy(looks), atol=1e-4)
+    np.testing.assert_allclose(page.table('relation')[:, 1:], relation, atol=1e-4)
+    np.testing.assert_allclose(page.table('measures')[:, 1], attention_entropy(looks), atol=1e-4)
     assert len(page.all('[data-view]')) >= 6
     assert 'This model has no part with attention' in page.text('body')
     assert len(page.all('[data-view=prediction]')) == 2
@@ -76,38 +224,31 @@ def test_all_of_it_is_done_by_keyboard(page, records):
     def press(*keys):
         ActionChains(page.driver).send_keys(*keys).perform()
 
-    def label():
-        return page.driver.execute_script(
-            'const e = document.activeElement;'
-            'return e == document.body ? "" : e.getAttribute("aria-label") || (e.closest("label") || e).textContent'
-        )
-
     def reach(name):
         for _ in range(60):
             press(Keys.TAB)
-            reached.append(label())
-            if name in reached[-1]:
+            label = page.driver.execute_script(
+                'const e = document.activeElement;'
+                'return e == document.body ? "" : e.getAttribute("aria-label") || (e.closest("label") || e).textContent'
+            )
+            if name in label:
                 return
-        pytest.fail(f'{name} is not among {reached}')
+        pytest.fail(f'{name} is not reached')
 
-    reached: list[str] = []
     page.driver.execute_script('document.activeElement.blur(); window.scrollTo(0, 0)')
     reach('drop files')
     reach('humbnail')  # the images at hand
     press(Keys.TAB, Keys.ENTER)
-    page.wait(lambda page: page.text('#status') == 'Shown: 0')
-    ActionChains(page.driver).key_down(Keys.SHIFT).send_keys(Keys.TAB).key_up(Keys.SHIFT).send_keys(
-        Keys.ENTER
-    ).perform()
-    page.wait(lambda page: page.text('#status') == 'Shown: my own.png')
+    page.wait(lambda page: 'onerror' in page.text('#status'))
+    ActionChains(page.driver).key_down(Keys.SHIFT).send_keys(Keys.TAB).key_up(Keys.SHIFT).perform()
+    press(Keys.ENTER)
+    page.wait_for('Shown: my own.png')
     reach('Head')
     press('3', Keys.ENTER)
-    reduced = records[f'{FIRST}.relation'].attention[0, 2]
-    page.wait(lambda page: np.allclose(np.array(page.table('relation'))[:, 1:], reduced, atol=1e-4))
+    page.wait_for_relation(records[f'{FIRST}.relation'].attention[0, 2])
     reach('Module')
     press('4.1', Keys.ENTER)
-    last = records['backbone.layer4.1.relation'].attention[0, 2]
-    page.wait(lambda page: np.allclose(np.array(page.table('relation'))[:, 1:], last, atol=1e-4))
+    page.wait_for_relation(records['backbone.layer4.1.relation'].attention[0, 2])
 
 
 def test_what_is_no_image_is_one_line_and_the_page_goes_on(page, image, folder):
@@ -115,33 +256,22 @@ def test_what_is_no_image_is_one_line_and_the_page_goes_on(page, image, folder):
     (folder / 'damaged.png').write_bytes(image.read_bytes()[:200])
     (folder / 'empty.png').write_bytes(b'')
     (folder / 'wide.png').write_bytes(png(9000, 9000, colour=2, whole=False))
+    (folder / 'huge.png').write_bytes(bytes(40_000_000))
     page.drop(folder / 'damaged.png', folder / 'empty.png', folder / 'wide.png')
-    page.wait(lambda page: 'damaged.png' in page.text('#status [role=alert]'))
-    assert page.text('#status') == (
+    page.wait_for(
         'damaged.png is no image that can be read; empty.png is not an image that can be read; '
         'wide.png has more than 64 million pixels: make it smaller'
     )
-    with (folder / 'huge.png').open('wb') as file:
-        file.truncate(40_000_000)
+    assert page.all('#status [role=alert]')
     page.drop(folder / 'huge.png')
     page.wait(lambda page: 'exceed the maximum' in page.text('body'))
-    assert page.table('relation') == before
+    assert (page.table('relation') == before).all()
     page.drop(image)
-    page.wait(lambda page: page.text('#status') == 'Shown: my own.png')
+    page.wait_for('Shown: my own.png')
 
 
 def test_an_event_takes_uploads_only_and_nothing_is_fetched(page, image):
-    upload = page.driver.execute_async_script(
-        """const [path, done] = arguments;
-        const event = window.gradio_config.dependencies.find(each => each.targets.some(t => t[1] == 'upload'));
-        const file = [{path, orig_name: 'a.png', meta: {_type: 'gradio.FileData'}}];
-        const data = event.inputs.map((id, index) => index ? null : file);
-        const body = JSON.stringify({data, fn_index: event.id, session_hash: 'other'});
-        const options = {method: 'POST', headers: {'Content-Type': 'application/json'}, body};
-        await fetch('/gradio_api/queue/join', options);
-        done(await (await fetch('/gradio_api/queue/data?session_hash=other')).text());""",
-        str(image),
-    )
+    upload = page.driver.execute_async_script(FORGED, str(image))
     assert '"success":false' in upload
     assert 'Shown' not in upload
     fetched = page.driver.execute_script('return performance.getEntriesByType("resource").map(each => each.name)')
@@ -156,6 +286,49 @@ def test_a_small_screen_shows_all_of_its_width(page):
         'return [document.documentElement.scrollWidth, ...[...document.querySelectorAll(".view")].map('
         'each => each.getBoundingClientRect().right)]'
     )
-    page.driver.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
     assert max(width) <= 390
     assert len(width) > 6
+
+
+def test_other_sites_and_names_read_nothing(served):
+    """A browser gives an answer to another site only if the answer allows it; another name is one of DNS rebinding."""
+    allowed = {}
+    for origin in (f'http://127.0.0.1:{served.port}', 'http://elsewhere.example', 'null'):
+        for path in ('/config', '/gradio_api/queue/data?session_hash=a'):
+            answer = served.ask('HEAD', path, Origin=origin)
+            allowed.setdefault(origin, set()).add(answer.headers.get('Access-Control-Allow-Origin'))
+    assert [*allowed.values()] == [{f'http://127.0.0.1:{served.port}'}, {None}, {None}]
+    assert served.ask('GET', '/config').status == served.ask('GET', '/config', Host='localhost:8080').status == 200
+    assert served.ask('GET', '/config', Host='elsewhere.example').status == 400
+
+
+def test_nothing_but_uploads_is_served_and_large_ones_are_refused(served, plain):
+    for path in ('/etc/passwd', *map(str, plain), __file__):
+        for address in (f'file={path}', f'file={path.replace("/", "%2F")}', f'file/{path}', f'file=../../../..{path}'):
+            assert served.ask('GET', f'/gradio_api/{address.replace(" ", "%20")}').status in (403, 404), address
+    assert served.upload(bytes(2**20)) == 200
+    assert served.upload(bytes(33 * 2**20)) in (413, 'closed')
+
+
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGHUP])
+def test_uploads_are_private_and_gone_when_it_ends(number, plain, tmp_path):
+    with explore((*plain, '--images', '1'), tmp_path / 'temporary') as served:
+        assert served.upload(b'a') == 200
+        (folder,) = served.temporary.glob('vt_explorer_*')
+        assert list(folder.glob('*/mine.png'))
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        with socket.create_connection(('127.0.0.1', served.port)) as connection:  # another upload has only begun
+            head = f'POST /gradio_api/upload HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nContent-Length: 2000000\r\n'
+            connection.sendall(f'{head}Content-Type: {FORM}\r\n\r\n'.encode() + HEAD + bytes(2**20))
+            assert served.end(number) == 0, served.tool.stderr
+        assert not folder.exists()
+        assert 'Traceback' not in served.tool.stderr
+
+
+def test_a_port_that_cannot_be_served_is_a_user_error():
+    from vt.explorer.page import build_page, launch
+
+    with socket.create_server(('127.0.0.1', 0)) as taken:
+        for port in (taken.getsockname()[1], 70000):
+            with pytest.raises(UserError, match=f'port {port} cannot be served: give another one with --port'):
+                launch(build_page({}, []), port)

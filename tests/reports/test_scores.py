@@ -3,18 +3,9 @@
 import json
 from pathlib import Path
 
+from analysis.test_scores import RECORDS, record
+
 from docs.reports.scores import render_headers, show_scores
-
-ORIGIN = dict(date='2026-01-02', device='A CPU, 1 thread', versions=dict(torch='2.0'), length='10 epochs')
-
-
-def record(label, seed, score, options=(), metric='accuracy/top1'):
-    costs = dict(seconds=1800.0, flops=77_400_000, parameters=2_620_000)
-    config = dict(label=label, config=f'configs/room/{label}.py', options=dict(options), seed=seed)
-    return config | costs | ORIGIN | dict(metrics={metric: score})
-
-
-RECORDS = [record('plain', 1, 91.0), record('plain', 0, 90.0), record('norm', 0, 93.0), record('norm', 1, 92.0)]
 
 
 def test_a_table_has_the_rows_that_it_names(tmp_path):

@@ -22,47 +22,30 @@ RESNET = dict(type='ResNet', depth=18, base_channels=4, stem_channels=4)
 VT = dict(type='vt.VTResNet', depth=18, base_channels=4, stem_channels=4, num_tokens=16, token_channels=16)
 DINO = dict(model_type='dinov3_vit', hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
 DINO |= dict(patch_size=4, num_register_tokens=4)
-PLAIN = dict(embed_dims=16, num_layers=2, num_heads=2, feedforward_channels=32)
-SWIN = dict(embed_dims=8, depths=[1, 1], num_heads=[1, 2])
+PLAIN = dict(type='VisionTransformer', img_size=16, patch_size=4)
+PLAIN |= dict(arch=dict(embed_dims=16, num_layers=2, num_heads=2, feedforward_channels=32))
+SWIN = dict(type='SwinTransformer', img_size=32, window_size=2, out_indices=(1,))
+SWIN |= dict(arch=dict(embed_dims=8, depths=[1, 1], num_heads=[1, 2]))
 AVERAGE = dict(type='GlobalAveragePooling')
-# A backbone, what is between it and the head, the head's channels, and the layer of the map.
+FROZEN = dict(type='vt.HuggingFaceBackbone', config=DINO, out_type='vector')
+FROZEN = dict(type='vt.FrozenBackbone', backbone=FROZEN)
+TIMM = dict(type='TIMMBackbone', model_name='convnext_atto', features_only=True, depths=(1,) * 4, dims=(4, 4, 8, 8))
+# A backbone, what is between it and the head, the head's channels, the side of images, and the layer of the map.
 MODELS_OF = {
-    'ResNet': (RESNET, AVERAGE, 32, 'backbone.layer4'),
-    'VT-ResNet': (VT, dict(type='vt.TokenAverage'), 16, 'backbone.layer4.0.projector'),
-    'VT-ResNet, map': (VT | dict(out_type='featmap'), AVERAGE, 16, 'backbone.layer4'),
-    'class token': (VIT, None, 16, 'backbone.stages.0.blocks.1.attention.norm'),
-    'average': (VIT | dict(out_type='average', stages=[STAGE]), None, 16, 'backbone.stages.0.norm'),
-    'ViT of MMPretrain': (
-        dict(type='VisionTransformer', arch=PLAIN, img_size=16, patch_size=4),
-        None,
-        16,
-        'backbone.layers.1.ln1',
-    ),
-    'Swin of MMPretrain': (
-        dict(type='SwinTransformer', arch=SWIN, img_size=32, window_size=2, out_indices=(1,)),
-        AVERAGE,
-        16,
-        'backbone.norm1',
-    ),
-    'DINOv3, frozen, vector': (
-        dict(type='vt.FrozenBackbone', backbone=dict(type='vt.HuggingFaceBackbone', config=DINO, out_type='vector')),
-        None,
-        16,
-        'backbone.backbone.model.model.layer.1.norm1',
-    ),
-    'ConvNeXt of timm': (
-        dict(
-            type='TIMMBackbone', model_name='convnext_atto', features_only=True, depths=(1, 1, 1, 1), dims=(4, 4, 8, 8)
-        ),
-        AVERAGE,
-        8,
-        'backbone.timm_model.stages_3',
-    ),
+    'ResNet': (RESNET, AVERAGE, 32, 64, 'layer4'),
+    'VT-ResNet': (VT, dict(type='vt.TokenAverage'), 16, 64, 'layer4.0.projector'),
+    'VT-ResNet, map': (VT | dict(out_type='featmap'), AVERAGE, 16, 64, 'layer4'),
+    'class token': (VIT, None, 16, 16, 'stages.0.blocks.1.attention.norm'),
+    'average': (VIT | dict(out_type='average', stages=[STAGE]), None, 16, 16, 'stages.0.norm'),
+    'ViT of MMPretrain': (PLAIN, None, 16, 16, 'layers.1.ln1'),
+    'Swin of MMPretrain': (SWIN, AVERAGE, 16, 64, 'norm1'),
+    'DINOv3, frozen, vector': (FROZEN, None, 16, 64, 'backbone.model.model.layer.1.norm1'),
+    'ConvNeXt of timm': (TIMM, AVERAGE, 8, 64, 'timm_model.stages_3'),
 }
 
 
 def build(name):
-    backbone, neck, width, layer = MODELS_OF[name]
+    backbone, neck, width, side, layer = MODELS_OF[name]
     if 'DINO' in name or 'timm' in name:
         pytest.importorskip('transformers' if 'DINO' in name else 'timm')
     torch.manual_seed(0)
@@ -70,21 +53,15 @@ def build(name):
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         model = MODELS.build(dict(type='ImageClassifier', backbone=backbone, neck=neck, head=head))
     nn.init.normal_(model.head.fc.weight)
-    model.eval()
-    return model, layer
+    return model.eval(), torch.randn(1, 3, side, side), f'backbone.{layer}'
 
 
 @pytest.mark.parametrize('name', MODELS_OF)
 def test_every_kind_of_model_has_its_layer_and_grad_cam_is_its_definition(name):
     """Of which the weights of channels are the mean gradients, and what is left below zero is cut off."""
-    model, layer = build(name)
-    size = (
-        (16, 16) if '16' in str(MODELS_OF[name][0].get('image_size', MODELS_OF[name][0].get('img_size'))) else (64, 64)
-    )
-    images, kept = torch.randn(1, 3, *size), []
+    (model, images, layer), kept = build(name), []
     hook = model.get_submodule(layer).register_forward_hook(lambda part, inputs, output: kept.append(output))
-    images.requires_grad_()
-    score = model(images)[0, 1]
+    score = model(images.requires_grad_())[0, 1]
     hook.remove()
     x, (grad,) = kept[0], torch.autograd.grad(score, kept)
     if x.ndim == 3:
@@ -93,7 +70,7 @@ def test_every_kind_of_model_has_its_layer_and_grad_cam_is_its_definition(name):
     heat = (grad.mean(dim=(2, 3), keepdim=True) * x).sum(dim=1)[0].clamp(min=0).detach().numpy()
     for _ in range(2):  # the library scales twice
         heat = heat - heat.min()
-        heat = cv2.resize(heat / (heat.max() + 1e-7), size[::-1])
+        heat = cv2.resize(heat / (heat.max() + 1e-7), images.shape[2:])
     mapper = HeatMapper(model)
     with torch.no_grad():
         found, target = mapper(images.detach(), 1)
@@ -103,13 +80,16 @@ def test_every_kind_of_model_has_its_layer_and_grad_cam_is_its_definition(name):
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-@pytest.mark.parametrize('method', METHODS)
-def test_every_method_makes_a_map_of_a_clip_or_image(method):
-    model, _ = build('class token')
-    heat, target = HeatMapper(model, method)(images := torch.randn(1, 3, 16, 16))
-    assert heat.shape == (16, 16)
-    assert target == model(images).argmax()
-    assert 0 <= heat.min() <= heat.max() <= 1 + 1e-5
+def test_every_method_makes_a_map_of_any_size_and_layer():
+    model, images, _ = build('class token')
+    for method in METHODS:
+        heat, target = HeatMapper(model, method)(images)
+        assert heat.shape == (16, 16)
+        assert target == model(images).argmax()
+        assert 0 <= heat.min() <= heat.max() <= 1 + 1e-5
+    heat, _ = HeatMapper(model, layer='backbone.stages.0.blocks.0')(torch.randn(1, 3, 16, 24))
+    assert heat.shape == (16, 24)
+    assert np.ptp(heat.numpy()) > 0
 
 
 def test_of_a_video_there_is_a_map_at_each_time():
@@ -142,8 +122,7 @@ def test_of_a_segmentor_the_pixels_of_the_class_speak():
 
 
 def test_what_cannot_be_is_one_line(monkeypatch):
-    model, _ = build('ResNet')
-    images = torch.randn(1, 3, 64, 64)
+    model, images, _ = build('ResNet')
     for arguments, target, words in [
         (('camgrad',), None, 'there is no method'),
         (('gradcam', 'backbone.layer5'), None, 'layer backbone.layer5 gives no map .* backbone.layer4'),
@@ -159,17 +138,10 @@ def test_what_cannot_be_is_one_line(monkeypatch):
         HeatMapper(model)
 
 
-@pytest.mark.parametrize(('target', 'found'), [(1, 1), ('1', 0), ('dog', 3), ('2', 2), (np.int64(2), 2)])
-def test_numbers_are_indices_and_words_are_names_first(target, found):
+def test_numbers_are_indices_and_words_are_names_first():
     model = nn.Module()
     model.dataset_meta = dict(classes=['1', 'cat', '7', 'dog'])
-    assert choose_class(model, torch.zeros(4), target) == found
+    for target, found in ((1, 1), ('1', 0), ('dog', 3), ('2', 2), (np.int64(2), 2)):
+        assert choose_class(model, torch.zeros(4), target) == found
     with pytest.raises(UserError, match='there is no class 7: they are 0 to 3, or 1, cat'):
         choose_class(model, torch.zeros(4), 7)
-
-
-def test_images_of_other_shapes_and_layers_by_name():
-    model, _ = build('class token')
-    heat, _ = HeatMapper(model, layer='backbone.stages.0.blocks.0')(torch.randn(1, 3, 16, 24))
-    assert heat.shape == (16, 24)
-    assert np.ptp(heat.numpy()) > 0

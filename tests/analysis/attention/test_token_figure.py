@@ -40,24 +40,16 @@ def test_a_map_is_what_the_class_token_takes_of_each_place_and_time():
     torch.testing.assert_close(seen.flatten(), attention[0, 1:])
 
 
-def test_without_a_class_token_it_is_the_mean_of_all_that_look():
-    model = build(class_tokens=0, num_frames=4)
-    _, seen = look(model, name_part(model, 0), make_sample(4, 32, 32), is_bgr=True)
-    torch.testing.assert_close(seen.sum(), torch.tensor(1.0))
-
-
-def test_an_image_is_one_frame():
-    model = build()
+def test_without_a_class_token_it_is_the_mean_of_all_that_look_and_an_image_is_one_frame():
+    model = build(class_tokens=0)
     frames, seen = look(model, name_part(model, 0), make_sample(32, 32), is_bgr=True)
+    torch.testing.assert_close(seen.sum(), torch.tensor(1.0))
     assert (frames.shape, seen.shape) == ((1, 3, 32, 32), (1, 1, 2, 2))
+    with pytest.raises(UserError, match='--module 2 does not exist: the model has 2 pooling attentions'):
+        name_part(model, 2)
 
 
 def test_two_rows_a_video_and_a_column_a_frame():
     figure = draw_attention([torch.rand(4, 3, 8, 8)] * 2, [torch.rand(1, 2, 2, 2)] * 2, ['one', 'two'], 'Frames')
     assert len(figure.axes) == 4 * 4
     assert [cell.get_ylabel() for cell in figure.axes[::4]] == ['one', '', 'two', '']
-
-
-def test_a_block_that_is_not_there():
-    with pytest.raises(UserError, match='--module 2 does not exist: the model has 2 pooling attentions'):
-        name_part(build(), 2)

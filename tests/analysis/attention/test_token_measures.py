@@ -46,18 +46,20 @@ def pairwise_mean_squared_distance(first, first_places, second, second_places):
 
 
 @pytest.mark.parametrize('shape', SHAPES)
-def test_entropy_is_the_sum_over_pixels(shape):
-    maps = random_maps(*shape)
-    entropy = attention_entropy(maps)
-    for n, token in itertools.product(range(shape[0]), range(shape[1])):
-        expected = -sum(a * math.log(a) for a in maps[n, token].flatten().tolist())
-        assert entropy[n, token].item() == pytest.approx(expected, abs=1e-12)
+def test_entropy_and_density_are_sums_over_pixels(shape):
+    n, tokens, height, width = shape
+    maps, region = random_maps(*shape), torch.rand(n, height, width, dtype=torch.float64)
+    entropy, density = attention_entropy(maps), attention_density(maps, region)
+    for index, token in itertools.product(range(n), range(tokens)):
+        weights, inside = maps[index, token].flatten().tolist(), region[index].flatten().tolist()
+        expected = -sum(a * math.log(a) for a in weights)
+        assert entropy[index, token].item() == pytest.approx(expected, abs=1e-12)
+        expected = sum(a * r for a, r in zip(weights, inside)) / sum(inside) * height * width
+        assert density[index, token].item() == pytest.approx(expected)
 
 
 def test_entropy_of_known_maps():
     assert round(uniform_entropy(473, 473), 3) == 12.318  # the paper's convolution
-    even = torch.full((1, 1, 473, 473), 1 / 473**2, dtype=torch.float64)
-    assert attention_entropy(even).item() == pytest.approx(uniform_entropy(473, 473))
     one_pixel = torch.zeros(1, 1, 5, 3)
     one_pixel[..., 2, 1] = 1
     assert attention_entropy(one_pixel).item() == 0
@@ -86,18 +88,6 @@ def test_ignored_pixels_stay_ignored_whatever_is_background():
     foreground, background = foreground_and_background(labels, (0, 255), (2, 2))
     assert foreground.tolist() == [[[0, 0], [1, 0]]]
     assert background.tolist() == [[[0, 1], [0, 0]]]
-
-
-@pytest.mark.parametrize('shape', SHAPES)
-def test_density_is_the_mean_over_the_regions_pixels(shape):
-    n, tokens, height, width = shape
-    maps = random_maps(*shape)
-    region = torch.rand(n, height, width, dtype=torch.float64)
-    density = attention_density(maps, region)
-    for index, token in itertools.product(range(n), range(tokens)):
-        shares = [a * r for a, r in zip(maps[index, token].flatten().tolist(), region[index].flatten().tolist())]
-        expected = sum(shares) / region[index].sum().item() * height * width
-        assert density[index, token].item() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize('sizes', [[(4, 6)], [(6, 8), (3, 4), (1, 2)]])
@@ -151,17 +141,13 @@ def test_all_measures_of_two_levels():
         assert all(value.shape in {(2, level.shape[1]), (2, 1)} for value in values.values())
 
 
-def test_what_cannot_be_measured_is_nan():
-    (values,) = measure_tokens([random_maps(1, 2, 3, 3)], None, (30, 30))
-    unknown = {'reach', 'shift', 'to_others', 'on_foreground', 'on_background'}
-    assert {key for key, value in values.items() if value.isnan().all()} == unknown
-    assert not any(value.isnan().any() for key, value in values.items() if key not in unknown)
-
-
 @pytest.mark.parametrize('size', [(40, 40), (20, 80)])
-def test_uniform_maps_have_the_uniform_measures(size):
+def test_uniform_maps_have_the_uniform_measures_and_what_cannot_be_measured_is_nan(size):
     even = torch.full((1, 1, *size), 1 / math.prod(size), dtype=torch.float64)
     (values,) = measure_tokens([even], None, size)
+    unknown = {'reach', 'shift', 'to_others', 'on_foreground', 'on_background'}
+    assert {key for key, value in values.items() if value.isnan().any()} == unknown
+    assert values['entropy'].item() == pytest.approx(values['uniform_entropy'].item())
     expected = (1 - 2 / (size[0] ** 2 + size[1] ** 2)) / 6  # a pixel's diagonal is sqrt(2) here
     assert values['spread'].item() == pytest.approx(expected)
     assert values['uniform_spread'].item() == pytest.approx(expected)
