@@ -23,7 +23,7 @@ BLOCKS = {kind: re.findall(rf'```{kind}\n(.*?)```', README, re.DOTALL) for kind 
 LEFT_OUT = ('.git', '.venv', '.cache', 'work_dirs', '__pycache__', '*.egg-info', 'benchmarks')
 # Blocks that ran before this test did: they make the environment that it runs in.
 INSTALLING = ('pip install', 'tests/run.sh')
-SMALL = {
+SMALL = {  # what is added to a file
     'configs/_base_/default_runtime.py': "default_hooks['checkpoint'].update(interval=15, save_best=None)\n",
     'configs/_base_/schedules/adamw_bs32-15e.py': "train_cfg['val_interval'] = 15\n",
     'configs/_base_/datasets/digits.py': (
@@ -47,11 +47,7 @@ ITERATIONS = ('iter_1200', 'iter_2')
 
 @pytest.fixture(scope='module')
 def clone(tmp_path_factory):
-    """The tree with small data, and what the README expects to be there.
-
-    That is a folder of images, public weights where PyTorch keeps those that it fetched, and the model that the quick
-    start trains, here untrained.
-    """
+    """The tree with small data, a folder of images, public weights, and the model of the quick start, untrained."""
     folder = tmp_path_factory.mktemp('clone') / 'vt'
     shutil.copytree(ROOT, folder, symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT))
     for name, text in SMALL.items():
@@ -82,15 +78,11 @@ def run_block(block, folder):
     return result.stdout
 
 
-def find_block(words):
-    (block,) = (block for block in BLOCKS['bash'] if words in block)
-    return block
-
-
 @pytest.mark.slow
 def test_the_quick_start_ends_in_a_table_and_a_figure(clone):
     shutil.rmtree(clone / 'work_dirs')
-    output = run_block(find_block('quickstart'), clone)
+    (block,) = (block for block in BLOCKS['bash'] if 'quickstart' in block)
+    output = run_block(block, clone)
     assert all(name in output for name in ('resnet18_digits', 'vt-resnet18_digits', 'images/s', 'Time of each step'))
     height, width = cv2.imread(str(clone / 'work_dirs/vt-resnet18_digits/tokens.png')).shape[:2]
     assert width > height > 300
@@ -123,6 +115,7 @@ def test_no_other_command_is_there():
     others = [block for block in BLOCKS['bash'] if not any(words in block for words in ('quickstart', *TASKS))]
     assert [next(words for words in INSTALLING if words in block) for block in others] == list(INSTALLING)
     assert 'bash tests/run.sh' in (ROOT / '.ci/run').read_text()
+    assert len(README.splitlines()) <= 180
 
 
 def test_python_blocks_run_one_after_the_other():
@@ -137,7 +130,3 @@ def test_python_blocks_run_one_after_the_other():
     assert [tuple(each.shape) for each in backbone(torch.rand(1, 3, 64, 64))]
     maps = [torch.rand(1, 256 * 2**level, 16 >> level, 16 >> level) for level in range(4)]
     assert [each.shape[1] for each in SEGMENTORS.build(names['neck'])(maps)] == [256] * 4
-
-
-def test_it_is_short():
-    assert len(README.splitlines()) <= 180

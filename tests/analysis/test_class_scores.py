@@ -63,9 +63,8 @@ def test_in_the_record_of_a_run_and_in_a_tracker(tmp_path):
     evaluators = "val_evaluator=[{'type':'Accuracy'},{'type':'vt.ClassScores'}]"
     loss = ["custom_hooks=[{'type':'vt.ValidationLossHook'}]", 'default_hooks.checkpoint.save_best=val/loss']
     options = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=1', evaluators, *loss, 'default_hooks.logger.interval=1']
-    result = run(
-        'train.py', ROOT / 'configs/vt_resnet/vt-resnet18_digits.py', '--work-dir', 'run', cwd=tmp_path, options=options
-    )
+    config = ROOT / 'configs/vt_resnet/vt-resnet18-half_digits.py'
+    result = run('train.py', config, '--work-dir', 'run', cwd=tmp_path, options=options)
     assert result.returncode == 0, result.stderr
     assert (tmp_path / 'run/best_val_loss_epoch_1.pth').exists()
     metrics = json.loads((tmp_path / 'run/training.json').read_text())['metrics']

@@ -22,7 +22,7 @@ from vt.analysis.speed import (
 from vt.apis import get_model
 from vt.engine.run_record import describe_device
 
-FPN, VT_FPN, VT_RESNET = 'fpn_r18_digit-scenes', 'vt-fpn_r18_digit-scenes', 'vt-resnet18_digits'
+FPN, VT_FPN, VT_RESNET = 'fpn_r18_digit-scenes', 'vt-fpn_r18_digit-scenes', 'vt-resnet18-half_digits'
 CLIPS = str(Path(__file__).parents[1] / 'video/files.py')
 CPU = torch.device('cpu')
 SMALL = Setting(batch_size=2, size=(64, 96))

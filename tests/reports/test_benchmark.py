@@ -8,29 +8,40 @@ from vt.commands.arguments import parse_options
 from vt.engine.prepare import read_config
 from vt.files import read_json
 
-TABLES = [name for name in read_tables() if name.startswith('fashion-mnist')]
+FINAL = [name for name in read_tables() if name.startswith('fashion-mnist')]
+SEARCHED = 'rates-fashion-mnist', benchmark.FIELD.stem, benchmark.TWO_EPOCHS.stem
 
 
-def read_splits(run):
-    config = read_config(run.config, parse_options(run.settings))
-    loaders = config.train_dataloader, config.val_dataloader
-    return config, [loader['dataset']['split'] for loader in loaders]
-
-
-@pytest.mark.parametrize('name', TABLES)
-def test_a_final_run_reads_the_test_images_once(name):
+def runs_of(name):
+    """Each run of a table with its config and the splits that it trains on and is validated on."""
     for run in read_runs(name, read_tables()):
-        config, splits = read_splits(run)
+        config = read_config(run.config, parse_options(run.settings))
+        loaders = config.train_dataloader, config.val_dataloader
+        yield run, config, [loader['dataset']['split'] for loader in loaders]
+
+
+@pytest.mark.parametrize('name', FINAL)
+def test_a_final_run_reads_the_test_images_once(name):
+    for _, config, splits in runs_of(name):
         assert splits == ['train', 'test']
         assert config.train_cfg.val_interval == config.train_cfg.max_epochs
         assert config.default_hooks.checkpoint.save_best is None
 
 
-@pytest.mark.parametrize('path', benchmark.GPUS, ids=lambda path: path.parent.name)
-def test_a_search_reads_two_parts_of_the_training_images(path):
-    found = read_json(path, 'measure it')
-    assert found['search'] == 'train_dataloader.dataset.split=fit val_dataloader.dataset.split=held-out'
-    assert {run['seed'] for run in found['rows'] if run['phase'] in ('search', 'field search')} == {9}
+@pytest.mark.parametrize('name', SEARCHED)
+def test_a_search_on_a_cpu_reads_two_parts_of_the_training_images_as_on_gpus(name):
+    for run, config, splits in runs_of(name):
+        assert splits == ['fit', 'held-out']
+        if name != SEARCHED[0]:
+            assert config.train_cfg.max_epochs == 2
+            assert config.optim_wrapper.optimizer.lr == float(run.label.rpartition('_')[2])
+            assert name != SEARCHED[1] or run.seed == benchmark.SEED
+    for record in read_json(benchmark.RECORDS / f'{name}.json', 'train it'):  # what was trained, not what is planned
+        splits = {name: value for name, value in record['options'].items() if name.endswith('split')}
+        assert splits == {'train_dataloader.dataset.split': 'fit', 'val_dataloader.dataset.split': 'held-out'}
+    for found in (read_json(path, 'measure it') for path in benchmark.GPUS):
+        assert found['search'] == 'train_dataloader.dataset.split=fit val_dataloader.dataset.split=held-out'
+        assert {run['seed'] for run in found['rows'] if run['phase'] in ('search', 'field search')} == {9}
 
 
 def test_a_config_has_the_rate_that_was_best():
@@ -40,16 +51,11 @@ def test_a_config_has_the_rate_that_was_best():
         assert read_config(config).optim_wrapper.optimizer.lr == mean.idxmax(), config
 
 
-def test_other_transformers_have_the_rate_that_was_better():
-    ranked = benchmark.rank_field().set_index('model')['learning_rate'].drop(list(benchmark.PAIR))
-    runs = {
-        benchmark.shorten(run.label): read_splits(run)[0] for run in read_runs('fashion-mnist-field', read_tables())
-    }
-    assert {model: config.optim_wrapper.optimizer.lr for model, config in runs.items()} == ranked.to_dict()
-
-
-def test_the_field_is_sorted_and_its_best_have_three_seeds():
+def test_the_field_has_the_rates_that_were_better_is_sorted_and_its_best_have_three_seeds():
     ranked = benchmark.rank_field()
+    rates = ranked.set_index('model')['learning_rate'].drop(list(benchmark.PAIR))
+    runs = {benchmark.shorten(run.label): config for run, config, _ in runs_of('fashion-mnist-field')}
+    assert {model: config.optim_wrapper.optimizer.lr for model, config in runs.items()} == rates.to_dict()
     first = [float(each[0]) for each in ranked['each']]
     assert first == sorted(first, reverse=True)
     others = ranked[~ranked['model'].isin(benchmark.PAIR)]
@@ -65,20 +71,3 @@ def test_the_figure_has_every_model_that_finished():
         assert {'resnet18', 'resnet18-half', 'vt-resnet18-half', 'vt-resnet18-tuned', 'vt-resnet18-tuned-half'} == named
     models = benchmark.read_field()['model'].nunique()
     assert [[len(line.get_xdata()) for line in axes.lines] for axes in field.axes] == [[models - 2, 2]] * 2
-
-
-@pytest.mark.parametrize('path', [benchmark.FIELD, benchmark.TWO_EPOCHS], ids=lambda path: path.stem)
-def test_two_epochs_on_a_cpu_are_those_of_the_gpus(path):
-    for run in read_runs(path.stem, read_tables()):
-        config, _ = read_splits(run)
-        assert config.train_cfg.max_epochs == 2
-        assert config.optim_wrapper.optimizer.lr == float(run.label.rpartition('_')[2])
-        assert path != benchmark.FIELD or run.seed == benchmark.SEED
-
-
-@pytest.mark.parametrize('name', ['rates-fashion-mnist', benchmark.FIELD.stem, benchmark.TWO_EPOCHS.stem])
-def test_a_search_on_a_cpu_reads_no_test_image(name):
-    assert all(read_splits(run)[1] == ['fit', 'held-out'] for run in read_runs(name, read_tables()))
-    for record in read_json(benchmark.RECORDS / f'{name}.json', 'train it'):  # what was trained, not what is planned
-        splits = {name: value for name, value in record['options'].items() if name.endswith('split')}
-        assert splits == {'train_dataloader.dataset.split': 'fit', 'val_dataloader.dataset.split': 'held-out'}
