@@ -1,14 +1,12 @@
 """Runs beside the paper's ablations: what is read, how changes are judged, what the tables hold."""
 
 import json
-import math
 
 import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
 from docs.reports.ablations import ConfigScores, compare_with_paper, describe, draw, gather, read_records
-from docs.reports.markdown import insert
 from docs.reports.scores import tell_verdict
 from vt.analysis.scores import compare
 from vt.errors import UserError
@@ -20,12 +18,10 @@ def record(config, seed, score, metric='accuracy/top1', length='10 epochs'):
 
 
 def write(folder, *records):
-    paths = []
-    for index, content in enumerate(records):
-        path = folder / f'run{index}'
-        path.mkdir()
+    paths = [folder / f'run{index}' for index in range(len(records))]
+    for path, content in zip(paths, records):
+        path.mkdir(parents=True)
         (path / 'training.json').write_text(json.dumps(content))
-        paths.append(path)
     return paths
 
 
@@ -55,12 +51,11 @@ def tables(tasks):
 
 def test_runs_of_one_config_are_one_row(tasks):
     assert set(tasks) == {'digits, 10 epochs', 'twin-digits, 10 epochs'}
-    by_name = {scores.config: scores for scores in tasks['digits, 10 epochs']}
-    assert set(by_name) == {'vt-resnet18-half_digits', 'vt-resnet18-half_pooling_digits', 'resnet18-half_digits'}
-    pooling = by_name['vt-resnet18-half_pooling_digits']
-    assert (pooling.variant, pooling.seeds, pooling.mean) == ('pooling', (0, 1), 85.75)
-    assert pooling.spread == pytest.approx(1.5 / math.sqrt(2))
-    assert math.isnan(by_name['resnet18-half_digits'].spread)
+    assert {(scores.config, scores.variant, scores.seeds) for scores in tasks['digits, 10 epochs']} == {
+        ('vt-resnet18-half_digits', None, (0, 1)),
+        ('vt-resnet18-half_pooling_digits', 'pooling', (0, 1)),
+        ('resnet18-half_digits', None, (0,)),
+    }
 
 
 def test_a_table_needs_two_rows_and_the_papers_stand_beside(tasks, tables, tmp_path):
@@ -121,14 +116,6 @@ def test_verdicts():
         assert tell_verdict(change) == verdict
 
 
-def test_generated_text_goes_between_its_marks():
-    page = 'before\n<!-- digits -->\nold\n<!-- end of digits -->\nafter\n'
-    written = insert(insert(page, 'digits', 'new\n'), 'digits', 'newer\n')
-    assert written == 'before\n<!-- digits -->\nnewer\n<!-- end of digits -->\nafter\n'
-    with pytest.raises(ValueError, match='needs the lines <!-- other -->'):
-        insert(page, 'other', '')
-
-
 def test_what_is_wrong_with_runs_is_one_line(tmp_path):
     run = record('a_digits', 0, 1.0)
     for name, other, message in (
@@ -136,7 +123,6 @@ def test_what_is_wrong_with_runs_is_one_line(tmp_path):
         ('no score', record('b_digits', 0, 1.0) | dict(metrics={}), 'the run has no score'),
         ('options', record('a_digits', 1, 2.0) | dict(options={'a.b': 0.1}), 'a_digits, 10 epochs: the runs differ in'),
     ):
-        (tmp_path / name).mkdir()
         with pytest.raises(UserError, match=message):
             gather(read_records(write(tmp_path / name, run, other)))
     with pytest.raises(FileNotFoundError, match='train it first'):

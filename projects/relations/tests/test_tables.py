@@ -36,12 +36,6 @@ def records(table=SCORES):
     ]
 
 
-def test_curves_go_from_few_images_to_many():
-    curves = tables.read_curves(records())
-    assert ([*curves.index], [*curves]) == (['resnet18-half', 'vt'], [1024, 4096])
-    assert curves.loc['vt', 4096].mean == 71.0
-
-
 def test_intervals_are_students_from_the_own_spread():
     row = tables.tabulate_scores(tables.read_curves(records())).iloc[1]
     margin = 4.3027 * np.sqrt(1 / 3)  # 2 degrees of freedom, a variance of 1, three seeds
@@ -53,27 +47,6 @@ def test_a_network_at_chance_narrows_no_interval_of_another():
     before, after = (tables.read_curves(records(table)) for table in (SCORES, chance))
     assert tables.tabulate_scores(after)[:2].equals(tables.tabulate_scores(before))
     assert tables.tabulate_changes(after)[:1].equals(tables.tabulate_changes(before))
-
-
-def test_a_difference_clear_of_zero_is_bold():
-    (row,) = tables.tabulate_changes(tables.read_curves(records())).to_dict('records')
-    margin = 2.7764 * np.sqrt(2 / 3)  # 4 degrees of freedom, for the variances are equal
-    assert row == {
-        'network': 'vt',
-        '1,024 images': f'+0.00 ± {margin:.2f}',
-        '4,096 images': f'**+10.00 ± {margin:.2f}**',
-    }
-
-
-def test_each_seed_is_told_and_drawn():
-    curves = tables.read_curves(records())
-    assert tables.tabulate_seeds(curves).iloc[0].to_dict() == {
-        'network': 'resnet18-half',
-        '1,024 images': '50, 51, 52',
-        '4,096 images': '60, 61, 62',
-    }
-    drawn = [line.get_ydata() for line in tables.draw_curves(curves).axes[0].lines]
-    assert any(np.array_equal(found, SCORES['resnet18-half_4096']) for found in drawn)
 
 
 def test_the_interval_of_a_difference_is_welchs():
