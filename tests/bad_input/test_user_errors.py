@@ -97,6 +97,7 @@ LINES = [
 ]
 CONFIGS = [*TEXTS, *((IMAGES + lines, words) for lines, words in LINES)]
 HOOK = "custom_hooks=[{'type':'vt.CheckpointHook','filename_tmpl':'model_{}.pth'}]"
+ADAMW = "optim_wrapper={'optimizer':{'_delete_':True,'type':'AdamW'}"
 SHARDED = "optim_wrapper.optimizer={'_delete_':True,'type':'ZeroRedundancyOptimizer','optimizer_class':'a'}"
 # Of --cfg-options, for a small classifier of digits.
 OPTIONS = [
@@ -118,6 +119,8 @@ OPTIONS = [
     ('default_hooks.checkpoint.out_dir=x', '(--work-dir), and published by tools/publish.py: remove out_dir'),
     (HOOK, 'vt.CheckpointHook: checkpoints are epoch_N.pth or iter_N.pth in the work directory'),
     (SHARDED, 'ZeroRedundancyOptimizer is replaced by the key fsdp'),
+    (f"{ADAMW},'paramwise_cfg':{{'custom_keys':{{'head':{{}}}}}}}}", 'lr_mult has no lr to multiply: set'),
+    (f"{ADAMW},'paramwise_cfg':{{'norm_decay_mult':0.0}}}}", 'norm_decay_mult has no weight_decay to multiply: set'),
     ('model.backbone.groups=3', 'GroupedLinear: in_channels=128 is not'),
     ('model.backbone.relation.num_heads=5', 'layer4.0.relation (TokenTransformer): RuntimeError: unflatten: Provided'),
     ('model.backbone.init_cfg=a.pth', 'while preparing the training, in model.backbone (VTResNet): AssertionError'),

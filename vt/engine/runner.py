@@ -24,6 +24,7 @@ from torch.utils.data import DataLoader
 from vt.checkpoints.inert import make_plain
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.weights import load_own_parts, unwrap
+from vt.engine.checks.parameter_rules import require_multiplied
 from vt.engine.interruption.checkpoint_hook import refuse_places
 from vt.engine.interruption.seeds import seeded_loader
 from vt.engine.interruption.work_directory import use_work_directory
@@ -151,6 +152,8 @@ class VTRunner(Runner):
         given = optim_wrapper if isinstance(optim_wrapper, dict) else {}
         if given.get('type', 'OptimWrapper') == 'OptimWrapper' and (keys := given.keys() & {'dtype', 'loss_scale'}):
             raise UserError(f'optim_wrapper.{min(keys)} has no effect without mixed precision: add --amp, or remove it')
+        if isinstance(given.get('optimizer'), dict):
+            require_multiplied(given)
         if str(given.get('constructor')).endswith('LearningRateDecayOptimWrapperConstructor'):
             model = unwrap(self.model)
             try:

@@ -5,7 +5,12 @@ from mmengine.optim import build_optim_wrapper
 from mmpretrain.models import build_backbone
 from torch import nn
 
-from vt.engine.checks.parameter_rules import check_parameter_rules, find_moving_statistics, match_parameters
+from vt.engine.checks.parameter_rules import (
+    check_parameter_rules,
+    find_moving_statistics,
+    match_parameters,
+    require_multiplied,
+)
 from vt.errors import UserError
 
 DEIT = {'.cls_token': dict(decay_mult=0.0), '.pos_embed': dict(decay_mult=0.0)}
@@ -117,8 +122,8 @@ def test_statistics_of_trained_and_of_frozen_layers_are_not_named():
 
 
 @pytest.mark.parametrize('rules', [dict(flat_decay_mult=0.0), dict(custom_keys=DEIT)])
-def test_a_factor_needs_a_weight_decay_in_the_config(model, rules):
+def test_a_factor_needs_a_weight_decay_in_the_config(rules):
     """mmengine's constructor would leave the optimizer's own default for all parameters, without a word."""
-    options = dict(optimizer=dict(type='AdamW', lr=1.0), paramwise_cfg=rules)
-    with pytest.raises(UserError, match='decay_mult has no weight decay to multiply: set'):
-        check_parameter_rules(model, options)
+    with pytest.raises(UserError, match='decay_mult has no weight_decay to multiply: set'):
+        require_multiplied(dict(optimizer=dict(type='AdamW', lr=1.0), paramwise_cfg=rules))
+    require_multiplied(dict(optimizer=dict(type='AdamW', weight_decay=0.1), paramwise_cfg=dict(norm_decay_mult=0.0)))

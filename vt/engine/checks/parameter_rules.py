@@ -44,22 +44,17 @@ def check_parameter_rules(model: nn.Module, optim_wrapper: dict, config: str | N
         A line per custom key with the number of parameters and its factors.
 
     Raises:
-        UserError: the constructor does not read a setting; a factor has no weight decay to multiply; or a key matches
-            no parameter and changes the learning rate or is similar to a name in the model.
+        UserError: the constructor does not read a setting; or a key matches no parameter and changes the learning rate
+            or is similar to a name in the model.
     """
     options = optim_wrapper.get('paramwise_cfg') or {}
-    constructor = str(optim_wrapper.get('constructor', 'DefaultOptimWrapperConstructor')).split('.')[-1]
+    constructor = _constructor_of(optim_wrapper)
     known = READ.get(constructor, options)
     for name in options:
         if name not in known and not (name == 'force_default_settings' or name.startswith('_')):
             where = f'optim_wrapper.paramwise_cfg.{name} has no effect: {constructor} reads {", ".join(known)}'
             raise UserError(f'{where}; correct or remove it')
     keys, lines = options.get('custom_keys', {}) if constructor in READ else {}, []
-    factors = [*options, *(name for rule in keys.values() for name in rule)]
-    decay = next((name for name in factors if name.endswith('decay_mult')), None)
-    if decay and (optim_wrapper.get('optimizer') or {}).get('weight_decay') is None:
-        where = f'optim_wrapper.paramwise_cfg: {decay} has no weight decay to multiply'
-        raise UserError(f'{where}: set optim_wrapper.optimizer.weight_decay')
     own = own_words(config, keys) if config else keys
     for key, names in match_parameters(model, keys).items():
         rule = keys[key]
@@ -75,6 +70,26 @@ def check_parameter_rules(model: nn.Module, optim_wrapper: dict, config: str | N
         factors = ', '.join(f'{name} {rule.get(name, 1.0):g}' for name in ('lr_mult', 'decay_mult'))
         lines.append(f'paramwise_cfg: {key} applies to {len(names):,} parameters, {factors}')
     return lines
+
+
+def require_multiplied(optim_wrapper: dict) -> None:
+    """Check that the optimizer has the settings that ``paramwise_cfg`` multiplies: without them it has own defaults.
+
+    Raises:
+        UserError: a factor has no learning rate or no weight decay to multiply.
+    """
+    options, optimizer = optim_wrapper.get('paramwise_cfg') or {}, optim_wrapper.get('optimizer') or {}
+    rules = (options.get('custom_keys') or {}).values() if _constructor_of(optim_wrapper) in READ else ()
+    factors = [*options, *(name for rule in rules for name in ('lr_mult', *rule))]  # lr_mult is 1 without it
+    for setting, ends in dict(weight_decay='decay_mult', lr=('lr_mult', 'decay_rate')).items():
+        factor = next((name for name in factors if name.endswith(ends)), None)
+        if factor and optimizer.get(setting) is None:
+            words = f'optim_wrapper.paramwise_cfg: {factor} has no {setting} to multiply'
+            raise UserError(f'{words}: set optim_wrapper.optimizer.{setting}')
+
+
+def _constructor_of(optim_wrapper: dict) -> str:
+    return str(optim_wrapper.get('constructor', 'DefaultOptimWrapperConstructor')).split('.')[-1]
 
 
 def match_parameters(model: nn.Module, custom_keys: Iterable[str]) -> dict[str, list[str]]:
