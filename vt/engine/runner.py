@@ -216,7 +216,9 @@ class VTRunner(Runner):
         if self.asked is not None:
             return self._train()
         asked = (self.cfg.get('load_from') or 'auto') if self.cfg.get('resume') else None
-        with use_work_directory(self.work_dir, asked) as (checkpoint, _):
+        with use_work_directory(self.work_dir, asked) as (checkpoint, notes):
+            for note in notes:
+                self.logger.warning(note)
             if checkpoint and not asked:
                 raise UserError(f'the run was restarted and has written {checkpoint}: set resume=True to continue it')
             self._resume, self._load_from = checkpoint is not None, checkpoint or self._load_from
@@ -227,7 +229,7 @@ class VTRunner(Runner):
             raise UserError('speed.cuda_graphs is only for tests: remove it for training')
         refuse_places(self.hooks, self.work_dir)
         wrapper = self.cfg.get('optim_wrapper') or {}
-        self._log_speed(wrapper.get('dtype') if 'Amp' in str(wrapper.get('type')) else None)
+        self._log_speed((wrapper.get('dtype') or 'on') if 'Amp' in str(wrapper.get('type')) else None)
         always = self.cfg.get('env_cfg', {}).get('cudnn_benchmark')
         if self.speed.cudnn_benchmark and torch.cuda.is_available() and not always and not self.deterministic:
             self._register_once(CudnnBenchmarkHook())

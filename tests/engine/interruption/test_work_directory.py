@@ -89,6 +89,7 @@ def test_a_training_in_python_resumes_from_the_newest_checkpoint(tmp_path, monke
         options = dict(resume=True, epochs=epochs, custom_hooks=[dict(type='vt.ResumeHook')])
         build_runner(tmp_path, dict(type='SGD', lr=0.1), **options).train()
     assert len(begun) == 1
+    assert sum('WARNING - There is nothing to resume' in path.read_text() for path in tmp_path.rglob('*.log')) == 1
     assert sum('resumed epoch: 1, iter: 2' in path.read_text() for path in tmp_path.rglob('*.log')) == 1
     assert torch.load(tmp_path / 'epoch_2.pth', weights_only=True)['meta']['iter'] == 4
 
@@ -112,6 +113,7 @@ REFUSED = 'run has files of an earlier run'
         (EARLIER | {'interrupted_iter_12.pth': 12}, 'auto', 'run/interrupted_iter_12.pth'),
         (EARLIER, None, f'{REFUSED} (epoch_2.pth): --resume continues from epoch_2.pth; or choose another --work-dir'),
         (EARLIER, 'run/epoch_1.pth', REFUSED),
+        (EARLIER | {'epoch_3.pth': 0}, 'run/epoch_3.pth', 'are not those of a checkpoint; --resume continues from'),
         (EARLIER, 'other/epoch_7.pth', REFUSED),
         (EARLIER, 'https://host/epoch_7.pth', REFUSED),
         ({'interrupted_iter_7.pth': 7}, None, REFUSED),
@@ -124,7 +126,7 @@ def test_where_a_run_starts(lying, asked, expected, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, step in ({f'run/{name}': step for name, step in lying.items()} | {'other/epoch_7.pth': 35}).items():
         Path(name).parent.mkdir(exist_ok=True)
-        torch.save(dict(meta=dict(epoch=step // 5, iter=step)), name)
+        torch.save(dict(meta=dict(epoch=step // 5, iter=step)), name) if step else Path(name).write_bytes(b'damaged')
     if expected is None or (expected.endswith('.pth') and ' ' not in expected):
         with use_work_directory('run', asked) as (checkpoint, _):
             assert checkpoint == expected

@@ -120,6 +120,8 @@ def choose_start(folder: Path, asked: str | None, is_own: bool) -> tuple[str | N
     files += [RECORD] if os.path.lexists(folder / RECORD) else []
     continues = checkpoint is not None and newest is not None and Path(checkpoint).resolve() == newest.resolve()
     if files and not (is_own or continues):
+        why = [f'{printable(line)};' for path, line in damaged if path.resolve() == Path(asked or '').resolve()]
+        why += [f'{folder} has files of an earlier run ({files[-1]}):']
         how = f'--resume continues from {newest.name}' if newest else 'it has no checkpoint to resume from'
-        raise UserError(f'{folder} has files of an earlier run ({files[-1]}): {how}; or choose another --work-dir')
+        raise UserError(f'{why[0]} {how}; or choose another --work-dir')
     return checkpoint, notes
