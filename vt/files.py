@@ -20,7 +20,6 @@ except ImportError:  # Windows, where exported scripts use this module
 from vt.errors import DamagedError, FileError, MissingFileError, UserError
 from vt.untrusted_text import printable
 
-POINTER = 'last_checkpoint'
 START, PART = '.vt-', '.part'  # names of folders of unfinished files
 MARK = 'in_use.lock'  # a file in them
 

@@ -6,6 +6,7 @@ from unittest.mock import MagicMock
 
 import pytest
 import torch
+from checkpoints.small_models import build_runner
 from forked_tools import run_forked
 from tool_runner import ROOT, assert_one_line
 
@@ -42,6 +43,15 @@ def test_the_largest_of_doubled_sizes_that_fits_is_found(first, images, limit, f
     else:
         with pytest.raises(UserError, match='batches of 32 images do not fit'):
             hook.before_train(runner)
+
+
+def test_it_leaves_no_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setattr(batch_size, 'torch', SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: True)))
+    monkeypatch.setattr(batch_size.BatchSizeHook, '_fits', lambda *_: True)
+    runner, hook = build_runner(tmp_path, dict(type='SGD', lr=0.1)), batch_size.BatchSizeHook()
+    runner.register_hook(hook)
+    runner.train()
+    assert (hook.largest, [*tmp_path.glob('*.pth')]) == (8, [])
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason='what is said on a CPU')

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from forked_tools import ForkedTool, run_forked
 from run_comparison import assert_same_end, final_checkpoint
 
@@ -53,11 +54,13 @@ def test_saves_and_goes_on(config, name, moment, options, tmp_path):
     assert_same_end(halves / 'run', whole / 'run')  # the interrupted checkpoint is gone too
     if options == LONG_EPOCHS:
         options = [*options, 'train_dataloader.batch_size=20', 'train_cfg.max_epochs=2']
+        options += ['train_cfg.val_interval=1']  # one is due before the first iteration, with weights within the epoch
         other = tmp_path / 'larger batches'
         result = run_forked('train.py', config, *ARGUMENTS, '--resume', cwd=other, options=options)
         assert result.returncode == 0, result.stderr
         assert 'Epochs have 10 iterations now, and had 25 in the checkpoint: epoch 2 starts again' in result.stdout
         assert final_checkpoint(other / 'run')['meta']['iter'] == 20
+        assert torch.load(other / 'run/epoch_1.pth', weights_only=True)['meta']['iter'] == 25
 
 
 def start_processes(number, *arguments, cwd, options=()):

@@ -82,6 +82,14 @@ def test_a_validation_that_was_due_comes_first(tmp_path):
     assert json.loads((tmp_path / 'run/training.json').read_text())['metrics'] == metrics
 
 
+def test_a_validation_is_not_repeated_where_epochs_have_another_length(copied):
+    for epoch in (3, 4):
+        (copied / f'run/epoch_{epoch}.pth').unlink()
+    result = train(copied, '--resume', options=['train_cfg.max_epochs=2', 'train_dataloader.batch_size=4'])
+    assert 'Epochs have 10 iterations now, and had 5 in the checkpoint' in result.stdout
+    assert 'Epoch(val)' not in result.stdout
+
+
 def test_a_restart_goes_on_by_itself(copied, finished):
     """After a failure, which leaves the job in the lock; a finished run is not continued."""
     (copied / 'run/run.lock').write_text('process 7 on node since 2026-01-01 00:00:00, job of this machine\n')

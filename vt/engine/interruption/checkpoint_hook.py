@@ -15,10 +15,11 @@ from torch.distributed.fsdp import FSDPModule
 from vt.checkpoints.reading import OWN, own_checkpoints
 from vt.engine.checks.losses import why_not_save
 from vt.errors import UserError
-from vt.files import POINTER, write_atomically
+from vt.files import write_atomically
 from vt.registry import HOOKS
 
 INTERRUPTED = 'interrupted_'  # prefix of names
+POINTER = 'last_checkpoint'
 # Arguments of mmengine's hook by which another run would not find its checkpoints, or would overwrite them.
 PLACES = {'out_dir', 'filename_tmpl', 'published_keys', 'backend_args', 'file_client_args'}
 
@@ -46,7 +47,9 @@ class CheckpointHook(PlainCheckpointHook):
         # What this hook has written and may remove, by the prefix of the name, oldest first.
         self._own: dict[str, list[Path]] = self._find_own(runner) if runner.iter else {}
         newest = Path(self.out_dir, self.filename_tmpl.format(runner.epoch if self.by_epoch else runner.iter))
-        self._saved = runner.iter if runner.iter and _is_plain(newest) else None  # iteration of the last such file
+        continues = runner.iter and _is_plain(newest) and newest.resolve() == Path(runner._load_from or '').resolve()
+        self._begin = runner.iter
+        self._saved = runner.iter if continues else None  # iteration of the last such file
 
     def _find_own(self, runner: Runner) -> dict[str, list[Path]]:
         """Return the checkpoints that this hook has written up to the one that the run resumes from.
@@ -73,14 +76,14 @@ class CheckpointHook(PlainCheckpointHook):
 
     def after_train(self, runner: Runner) -> None:
         """Save what a run that stopped early has trained since its last checkpoint."""
-        if self.save_last and runner.train_loop.stop_training and self._saved != runner.iter:
+        if self.save_last and runner.train_loop.stop_training and runner.iter not in (self._begin, self._saved):
             self._save_step(runner, dict(epoch=runner.epoch, iter=runner.iter))
 
-    def save_interrupted(self, runner: Runner) -> str:
+    def save_interrupted(self, runner: Runner) -> str | None:
         """Save after the current iteration, anywhere in an epoch; the next checkpoint replaces this one.
 
         Returns:
-            Path of the newest checkpoint: this one, unless weights or loss are not finite.
+            Path of the checkpoint that this run has written last: this one, unless weights or loss are not finite.
         """
         step = runner.iter + 1
         if _may_save(runner):

@@ -59,7 +59,7 @@ class PreemptionHook(Hook):
     def _leave(self, runner: Runner, number: int) -> None:
         name = signal.Signals(number).name
         saver = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook)), None)
-        saved = 'nothing, because there is no checkpoint hook' if saver is None else saver.save_interrupted(runner)
+        saved = saver.save_interrupted(runner) or 'nothing' if saver else 'nothing, because there is no checkpoint hook'
         largest(0, runner)  # wait: the launcher ends all processes when one exits, and the main one may be writing
         words = f'Stopped by {name} after iteration {runner.iter + 1}; saved {saved}. Continue with --resume'
         runner.logger.warning(words)

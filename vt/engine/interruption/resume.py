@@ -89,6 +89,8 @@ class ResumeHook(Hook):
         elif of and of != length:
             words = f'Epochs have {length} iterations now, and had {of} in the checkpoint'
             meta['iter'] = meta['epoch'] * length  # with a part of an epoch, the position in it is unknown
+            told = checkpoint['message_hub']['runtime_info']
+            told['last_validation'] = told.get('last_validation', 0) // of * length
             words += f': epoch {meta["epoch"] + 1} starts again' if batches else ''
             runner.logger.warning(words)
         self._settings = settings_of(runner)
