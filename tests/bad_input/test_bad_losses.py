@@ -75,6 +75,9 @@ def test_a_loss_that_recovers_is_warned_of(tmp_path):
 def test_the_run_stops_after_so_many_in_a_row(patience, span, tmp_path):
     with pytest.raises(FloatingPointError, match=f'the loss was nan {span}; the last good checkpoint is none'):
         run_losses([1.0, NAN, NAN, NAN, 1.0], tmp_path, patience)
+    torch.save(dict(meta=dict(epoch=1, iter=4)), tmp_path / 'epoch_1.pth')  # that the run has resumed from
+    with pytest.raises(FloatingPointError, match=r'the last good checkpoint is \S+epoch_1.pth \(continue with'):
+        run_losses([NAN, NAN, NAN], tmp_path, patience)
 
 
 def test_a_weight_that_is_not_finite_is_named():

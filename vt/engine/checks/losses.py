@@ -1,15 +1,15 @@
 """Handle losses that are not finite: warn, write no checkpoint, and stop the run if it continues."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import torch
 from mmengine.hooks import Hook
-from mmengine.runner import Runner, find_latest_checkpoint
+from mmengine.runner import Runner
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
+from vt.checkpoints.reading import find_newest_checkpoint
 from vt.checkpoints.weights import unwrap
 from vt.engine.processes.distributed import any_process
 from vt.errors import UserError
@@ -102,6 +102,5 @@ def _name_files(data_batch: Any) -> list[str]:
 
 
 def _last_checkpoint(runner: Runner) -> str:
-    has_saved = runner.message_hub.runtime_info.get('last_ckpt') and Path(runner.work_dir, 'last_checkpoint').exists()
-    path = find_latest_checkpoint(runner.work_dir) if has_saved else None
+    path, _ = find_newest_checkpoint(runner.work_dir)
     return f'{path} (continue with --resume)' if path else 'none, since none was written before'
