@@ -5,11 +5,13 @@ import pytest
 from mmengine.registry import DATASETS, DefaultScope
 from tool_runner import ROOT
 
+from vt.apis import get_model
 from vt.data_checks.data import check_data
 from vt.engine.checks.config import check_config
 from vt.engine.prepare import read_config
 from vt.engine.run_record import digest_config
 from vt.errors import UserError
+from vt.inference.inputs import input_shape
 
 DIGITS = str(ROOT / 'configs/vt_resnet/vt-resnet18-half_digits.py')
 SCENES = str(ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py')
@@ -70,6 +72,8 @@ def test_the_config_that_a_run_leaves_has_its_fold_already(tmp_path):
     cfg.dump(tmp_path / 'c.py')
     again = read(str(tmp_path / 'c.py'))
     assert again.train_dataloader == cfg.train_dataloader
+    assert get_model(again).dataset_meta['classes'] == tuple('0123456789')
+    assert input_shape(again) == input_shape(read())
     with pytest.raises(UserError, match=r'fold=1: val_dataloader\.dataset already is fold 2 of 5'):
         read(str(tmp_path / 'c.py'), fold=1)
 
@@ -79,3 +83,7 @@ def test_a_number_of_folds_alone_has_no_effect_and_folds_begin_at_zero():
         read(num_folds=3)
     with pytest.raises(UserError, match='fold=5: there are folds 0 to 4'):
         read(fold=5)
+    two = {'train_dataloader.dataset': dict(_delete_=True, type='ConcatDataset', datasets=2 * [dict(type='vt.Digits')])}
+    for options in (two, {'val_dataloader': None}):
+        with pytest.raises(UserError, match='fold=0 needs one data set in train_dataloader and one in val_dataloader'):
+            read(fold=0, **options)

@@ -12,7 +12,6 @@ import torch
 from mmengine.config import Config
 from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.model import BaseModel
-from mmengine.registry import DATASETS
 from torch import nn
 
 from vt._libraries import importing
@@ -27,7 +26,7 @@ from vt.engine.prepare import ROOT, apply_options, read_config
 from vt.engine.reporting import naming_part
 from vt.engine.speed_settings import SpeedSettings, to_channels_last
 from vt.errors import UserError
-from vt.inference.test_set import in_scope
+from vt.inference.test_set import build_test_set, in_scope
 from vt.models.onednn import prepare_for_onednn
 from vt.ops.token_products import use_fastest_library
 
@@ -136,8 +135,8 @@ def get_model(
         if begins or has_new_head:
             draw_weights(model)
     tests = None if 'saved_in' in cfg else cfg.get('test_dataloader')
-    with in_scope(cfg), weights_only(), naming_part('building the test set'):
-        meta = dict(DATASETS.build(dict(tests.dataset, lazy_init=True)).metainfo) if tests else {}
+    with weights_only(), naming_part('building the test set'):
+        meta = dict(build_test_set(cfg, is_lazy=True).metainfo) if tests else {}
     if begins:
         load_own_parts(model)
     if loaded:

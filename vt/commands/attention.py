@@ -69,7 +69,7 @@ def prepare_images(args: argparse.Namespace, name: str) -> tuple[nn.Module, Path
     check_figure(out, args.config, args.checkpoint, *args.inputs)
     model = build(cfg, args.checkpoint)
     cfg = model.cfg  # with the preprocessing of the weights
-    dataset = build_test_set(cfg, **dict(lazy_init=True) if args.inputs else {})  # its files are not needed
+    dataset = build_test_set(cfg, is_lazy=bool(args.inputs))  # its files are not needed
     samples = [*map(Samples(cfg), args.inputs)] if args.inputs else []
     samples = samples or [dataset[index] for index in spread_over_classes(dataset, args.images)]
     titles = [describe_image(model, None if is_segmentation(cfg) else dataset, sample) for sample in samples]

@@ -228,7 +228,8 @@ def enter_fold(cfg: Config, _: Request) -> Config:
     validation data, it tests on the fold as well; other test data are not changed.
 
     Raises:
-        UserError: there is no such fold, ``num_folds`` without ``fold``, or the config already has other folds.
+        UserError: there is no such fold, ``num_folds`` without ``fold``, several data sets or none, or the config
+            already has other folds.
     """
     fold, number = cfg.get('fold'), cfg.get('num_folds', NUM_FOLDS)
     if fold is None:
@@ -237,14 +238,18 @@ def enter_fold(cfg: Config, _: Request) -> Config:
         return cfg
     if fold not in range(number):
         raise UserError(f'fold={fold}: there are folds 0 to {number - 1} (num_folds={number})')
-    own = cfg.val_dataloader.dataset
+    own = (cfg.get('val_dataloader') or {}).get('dataset') or {}
     if str(own.get('type')).endswith('KFoldDataset'):
         if (own.fold, own.num_splits) != (fold, number):  # if equal, the config was written by a run
             raise UserError(
                 f'fold={fold}: val_dataloader.dataset already is fold {own.fold} of {own.num_splits}: remove fold'
             )
         return cfg
-    (data,), (shown,) = leaves(cfg.train_dataloader.dataset), leaves(own)  # one data set each
+    parts = leaves((cfg.get('train_dataloader') or {}).get('dataset')), leaves(own or None)
+    if [*map(len, parts)] != [1, 1]:
+        words = 'needs one data set in train_dataloader and one in val_dataloader: set them, or leave fold out'
+        raise UserError(f'fold={fold} {words}')
+    (data,), (shown,) = parts
     validation = copy.deepcopy(data) | {key: shown[key] for key in ('pipeline', 'test_mode') if key in shown}
     options = dict(type='mmpretrain.KFoldDataset', fold=fold, num_splits=number, seed=FOLD_SEED)
     is_tested = cfg.get('test_dataloader') == cfg.val_dataloader

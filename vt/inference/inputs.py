@@ -254,7 +254,7 @@ def input_shape(cfg: Config) -> tuple[int, ...]:
         return channels, *preprocessor['size']
     rest = Compose([step for step in steps if not isinstance(step, LOADING)])
     loader = next((step for step in steps if isinstance(step, LOADING)), None)
-    dataset = None if loader else build_test_set(cfg, lazy_init=True)
+    dataset = None if loader else build_test_set(cfg, is_lazy=True)
     size = PHOTO if loader else CIFAR if isinstance(dataset, CIFAR10) else getattr(dataset, 'image_size', None)
     if size is None:
         dataset.full_init()  # the data set is in memory

@@ -29,13 +29,15 @@ def in_scope(cfg: Config) -> AbstractContextManager:
     return DefaultScope.overwrite_default_scope(cfg.get('default_scope') or 'mmpretrain')
 
 
-def build_test_set(cfg: Config, **options) -> Dataset:
-    """Build the test set of a config, or raise a UserError; with ``lazy_init=True`` its files are not read."""
+def build_test_set(cfg: Config, *, is_lazy: bool = False, **options) -> Dataset:
+    """Build the test set of a config, or raise a UserError; with ``is_lazy`` without wrappers and files."""
     if not cfg.get('test_dataloader'):
         raise UserError('the config has no test_dataloader, which is needed for its images and pipeline')
     if 'saved_in' in cfg:
         raise UserError('a saved model has no test set: give images, or the config of its training')
     with in_scope(cfg):
+        if is_lazy:
+            return DATASETS.build(dict(leaves(cfg.test_dataloader.dataset)[0], lazy_init=True))
         return DATASETS.build(dict(cfg.test_dataloader.dataset, **options))
 
 
