@@ -154,6 +154,9 @@ def test_other_weights_have_no_preparation(caches):
         assert find_weights(resolve_config(config), 'timm') == f'timm://{SWIN_FILE}'
     with pytest.raises(UserError, match='timm has no known weights of this config'):
         find_weights(Config(dict(model=dict())), 'timm')
+    torch.save(dict(meta=dict(epoch=1, iter=5)), caches / 'epoch_1.pth')
+    with pytest.raises(UserError, match=r'not the folder of a saved model .*: give a checkpoint, such as \S+_1.pth'):
+        find_weights(Config(dict(model=dict())), caches)
 
 
 def test_a_head_of_other_classes_is_new(caches):

@@ -11,6 +11,7 @@ from mmengine.config import Config
 from mmengine.logging import print_log
 
 from vt.checkpoints.public import fetching, torchvision_weights
+from vt.checkpoints.reading import find_newest_checkpoint
 from vt.engine.preparation import Preparation, preparation_of
 from vt.engine.prepare import leaves
 from vt.errors import UserError
@@ -63,12 +64,21 @@ def find_weights(cfg: Config, pretrained: str | PathLike | bool | None) -> str |
     if not pretrained:
         return None
     if pretrained not in LIBRARIES:
-        return str(file_in(pretrained, WEIGHTS) if Path(pretrained).is_dir() else pretrained)
+        return str(_saved_in(pretrained) if Path(pretrained).is_dir() else pretrained)
     column = LIBRARIES.index(str(pretrained))
     if found := PUBLISHED.get(name, (None, None))[column]:
         return f'{pretrained}://{found}'
     known = ', '.join(each for each, row in PUBLISHED.items() if row[column])
     raise UserError(f'{pretrained} has no known weights of {name}: it has weights of {known}')
+
+
+def _saved_in(folder: str | PathLike) -> Path:
+    path = file_in(folder, WEIGHTS)
+    if not path.is_file():
+        newest, _ = find_newest_checkpoint(folder)
+        advice = f'a checkpoint, such as {newest}' if newest else 'the path of a checkpoint'
+        raise UserError(f'{folder} is not the folder of a saved model (it has no {WEIGHTS}): give {advice}')
+    return path
 
 
 def find_preparation(address: str) -> Preparation | None:

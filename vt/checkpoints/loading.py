@@ -89,7 +89,7 @@ class WeightsMatchHook(Hook):
 
     Args:
         whole: require all tensors with ``load_from``, too.
-        weights, grid, may_differ: options of :func:`.weights.load_weights` for ``load_from``.
+        weights, grid, may_differ, adapts: options of :func:`.weights.load_weights` for ``load_from``.
 
     Raises:
         UserError: the checkpoint does not fit, or has no state to resume from.
@@ -103,9 +103,10 @@ class WeightsMatchHook(Hook):
         weights: str | None = None,
         grid: Size | None = None,
         may_differ: str | Sequence[str] = (),
+        adapts: bool = False,
     ) -> None:
         self.whole = whole
-        self.options: dict[str, Any] = dict(weights=weights, grid=grid, may_differ=may_differ)
+        self.options: dict[str, Any] = dict(weights=weights, grid=grid, may_differ=may_differ, adapts=adapts)
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         held = Checkpoint(str(runner.cfg.get('load_from') or 'the checkpoint'), checkpoint)

@@ -101,15 +101,14 @@ def testing_config(args: argparse.Namespace) -> Config:
         raise UserError('the config has no test_dataloader: set it to test')
     args.checkpoint = find_weights(cfg, args.checkpoint)
     require_file(args.checkpoint, 'checkpoint')
-    prepare_as_published(cfg, args.checkpoint)
+    adapts = prepare_as_published(cfg, args.checkpoint) is not None
     cfg.load_from = args.checkpoint
-    cfg.merge_from_dict({'default_hooks.weights_match': dict(type='vt.WeightsMatchHook', whole=True)})
+    cfg.merge_from_dict({'default_hooks.weights_match': dict(type='vt.WeightsMatchHook', whole=True, adapts=adapts)})
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.show_dir:
         if not cfg.default_hooks.get('visualization'):
-            kinds = 'VisualizationHook, or of a segmentor SegVisualizationHook'
-            raise UserError(f'--show-dir needs default_hooks.visualization in the config: a {kinds}')
+            raise UserError("--show-dir needs a hook: set default_hooks.visualization=dict(type='vt.FigureHook')")
         cfg.default_hooks.visualization.update(enable=True, out_dir=args.show_dir, interval=1)
     if args.tta:
         use_tta(cfg)
