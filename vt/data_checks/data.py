@@ -20,7 +20,6 @@ from rich.progress import track
 from vt.datasets.bands import LoadBands
 from vt.datasets.rows import PREFIX
 from vt.engine.checks.config import accepted_arguments
-from vt.engine.preparation import check_image_channels
 from vt.engine.prepare import leaves, steps_in
 from vt.engine.reporting import naming_part
 from vt.errors import UserError
@@ -43,7 +42,7 @@ USABLE = {*Image.registered_extensions(), *EXTENSIONS} | UNREADABLE  # suffixes 
 
 
 def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
-    """Check splits of a config in seconds: channels, labels, folders, some images with their masks and some videos.
+    """Check splits of a config in seconds: labels, folders, some images with their masks and some videos.
 
     At most ``MOST_SAMPLES`` samples of a split are read, spread evenly; ``tools/check_dataset.py`` reads all.
 
@@ -54,7 +53,6 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
         UserError: there is another problem; the message names the first file and counts the others.
         OSError: a folder does not exist or cannot be read.
     """
-    check_image_channels(cfg)
     sources, _ = find_sources(cfg, splits)
     for source in sources:
         source.look(joblib.cpu_count(), MOST_SAMPLES)

@@ -14,6 +14,7 @@ from torch import nn
 from vt.errors import UserError
 
 from .console import quiet
+from .preparation import check_image_channels
 from .prepare import complete, model_of
 from .runner import VTRunner
 
@@ -29,13 +30,15 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
         amp: train in mixed precision, see :func:`vt.engine.mixed_precision.choose_dtype`.
 
     Raises:
-        UserError: ``runner_type`` is another class, or the optimizer is sharded without the key ``fsdp``.
+        UserError: ``runner_type`` is another class, the optimizer is sharded without the key ``fsdp``, or as from
+            :func:`vt.engine.preparation.check_image_channels`.
     """
     return build_prepared(complete(cfg, amp))
 
 
 def build_prepared(cfg: Config) -> Runner:
     """Build the runner of a config that :func:`vt.engine.prepare.prepare` has completed, as :func:`build_runner`."""
+    check_image_channels(cfg)
     named = cfg.get('runner_type') or Runner
     kind = RUNNERS.get(named) if isinstance(named, str) else named
     kind = VTRunner if kind is Runner else kind

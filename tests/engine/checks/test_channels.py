@@ -14,6 +14,7 @@ from vt.commands.check_dataset import print_channels, read_data
 from vt.data_checks.data import check_data
 from vt.datasets.bands import as_rgb
 from vt.engine.checks.config import check_config
+from vt.engine.launch import build_prepared
 from vt.engine.preparation import check_image_channels
 from vt.errors import MissingFileError, UserError
 
@@ -73,7 +74,7 @@ def test_numbers_that_agree_are_no_error(folder):
 )
 def test_numbers_and_steps_that_contradict_are_one_line(folder, options, words):
     with pytest.raises(UserError) as error:
-        check_image_channels(config(folder, **options))
+        build_prepared(config(folder, **options))
     assert words in str(error.value)
     assert '\n' not in str(error.value)
 
