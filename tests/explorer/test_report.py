@@ -121,6 +121,7 @@ def test_tokens_of_a_grid_look_without_those_of_classes(folder):
 
 
 def test_a_missing_gradio_is_named(monkeypatch):
+    monkeypatch.delitem(sys.modules, 'vt.explorer.page', raising=False)  # which imports it
     monkeypatch.setitem(sys.modules, 'gradio', None)
     with pytest.raises(UserError, match=r"the page needs Gradio: pip install 'visual-transformers\[explorer\]'"):
         serve({}, [], 1)
