@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import Any
 
 from vt.apis.model_zoo import find_config
-from vt.engine.checks.config import check_config, shortened
-from vt.engine.prepare import Request, complete, read_in_steps
+from vt.engine.checks.config import shortened
+from vt.engine.prepare import Request, prepare_in_steps
 
 SHOWN = 60  # characters of a value
 ABSENT = object()
@@ -16,10 +16,7 @@ ABSENT = object()
 def print_config(args: argparse.Namespace) -> None:
     """Print a config as Python, then, as comments, what each step set; it is checked as before a run."""
     path = args.config if args.config.endswith('.py') else str(find_config(args.config))
-    request = Request.of(args)
-    steps = list(read_in_steps(path, request))
-    check_config(steps[-1][1], request.options)
-    steps.append(('defaults of runs', complete(steps[-1][1], args.amp)))
+    steps = list(prepare_in_steps(path, Request.of(args)))
     print(steps[-1][1].pretty_text)
     print(f'# What was set after {steps[0][0]} was read:')
     for (_, before), (name, after) in pairwise(steps):

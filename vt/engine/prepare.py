@@ -78,9 +78,16 @@ def prepare(path: str, request: Request) -> Config:
     Raises:
         UserError: as from :func:`read_config`; a setting that does not exist, has no effect or is no valid value.
     """
-    *_, (_, cfg) = read_in_steps(path, request)
+    *_, (_, cfg) = prepare_in_steps(path, request)
+    return cfg
+
+
+def prepare_in_steps(path: str, request: Request) -> Iterator[tuple[str, Config]]:
+    """Yield the config in the file, and what each step of :func:`prepare` makes of it, each with the step's name."""
+    for name, cfg in read_in_steps(path, request):
+        yield name, cfg
     check_config(cfg, request.options)
-    return complete(cfg, request.amp)
+    yield 'defaults of runs', complete(cfg, request.amp)
 
 
 def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
