@@ -28,7 +28,7 @@ def train(args: argparse.Namespace) -> None:
     """Train, and write settings, scores and times to ``training.json`` in the work directory."""
     cfg = training_config(args)
     prepared = copy.deepcopy(cfg)
-    asked = {key: cfg.get(key) for key in ('load_from', 'resume', 'new_schedule')}
+    changed = {key: cfg.get(key) for key in ('load_from', 'resume', 'new_schedule')}
     if args.new_schedule:
         if not (args.resume or cfg.get('resume')):
             raise UserError('--new-schedule is for a resumed run: add --resume')
@@ -45,7 +45,7 @@ def train(args: argparse.Namespace) -> None:
             cfg.default_hooks.pop('rehearsal', None)
         cfg, line = enter_imbalance(cfg)
         runner = build_prepared(cfg)
-        runner.asked = asked
+        runner.changed = changed
         if line:
             runner.logger.info(line)
         if args.new_schedule and not any(isinstance(hook, ResumeHook) for hook in runner.hooks):

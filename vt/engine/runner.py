@@ -58,7 +58,7 @@ class VTRunner(Runner):
     read weights-only. Written checkpoints contain only tensors, numbers and text, and are never partial.
     """
 
-    asked: Mapping[str, Any] | None = None  # values of keys of the config that the tool has changed, None for none
+    changed: Mapping[str, Any] | None = None  # values of keys of the config that the tool has changed, None for none
     _dropped: frozenset[str] = frozenset()
     _is_built = False
     _has_begun = False
@@ -77,7 +77,7 @@ class VTRunner(Runner):
         self._has_begun |= fn_name in ('before_train_epoch', 'before_val_epoch', 'before_test_epoch')
         super().call_hook(fn_name, **kwargs)
         if fn_name == 'before_train':
-            self._write_config(self.work_dir, self.asked)
+            self._write_config(self.work_dir, self.changed)
         if fn_name == 'before_train_epoch' and not self.cfg.get('compile'):  # compiled graphs count batches once
             keep_statistics_in_backward(self.optim_wrapper, self.model)
         dropped = make_plain(checkpoint) if checkpoint else set()
@@ -213,13 +213,13 @@ class VTRunner(Runner):
 
     def train(self) -> nn.Module:
         """Train in a work directory of this run alone, which ``tools/train.py`` has entered before."""
-        if self.asked is not None:
+        if self.changed is not None:
             return self._train()
-        asked = (self.cfg.get('load_from') or 'auto') if self.cfg.get('resume') else None
-        with use_work_directory(self.work_dir, asked) as (checkpoint, notes):
+        start = (self.cfg.get('load_from') or 'auto') if self.cfg.get('resume') else None
+        with use_work_directory(self.work_dir, start) as (checkpoint, notes):
             for note in notes:
                 self.logger.warning(note)
-            if checkpoint and not asked:
+            if checkpoint and not start:
                 raise UserError(f'the run was restarted and has written {checkpoint}: set resume=True to continue it')
             self._resume, self._load_from = checkpoint is not None, checkpoint or self._load_from
             return self._train()

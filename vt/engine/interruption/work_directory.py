@@ -25,7 +25,7 @@ RESTARTS = ('TORCHELASTIC_RESTART_COUNT', 'SLURM_RESTART_COUNT')
 
 
 @contextmanager
-def use_work_directory(work_dir: str, asked: str | None) -> Iterator[tuple[str | None, list[str]]]:
+def use_work_directory(work_dir: str, start: str | None) -> Iterator[tuple[str | None, list[str]]]:
     """Use a work directory for one training, and choose the checkpoint that it resumes from.
 
     Enter it in all processes. A training continues the newest checkpoint of its folder, or needs a folder without
@@ -33,7 +33,7 @@ def use_work_directory(work_dir: str, asked: str | None) -> Iterator[tuple[str |
 
     Args:
         work_dir: the folder.
-        asked: value of ``--resume``: a path, a folder or ``'auto'`` (the work directory) for its newest complete
+        start: value of ``--resume``: a path, a folder or ``'auto'`` (the work directory) for its newest complete
             checkpoint, a URL, or None.
 
     Yields:
@@ -53,7 +53,7 @@ def use_work_directory(work_dir: str, asked: str | None) -> Iterator[tuple[str |
             has_begun = was_restarted and lock.read().endswith(f', {job}\n')
             if not has_begun:
                 lock.truncate(0)
-            choice[0] = choose_start(Path(work_dir), asked, has_begun)  # takes time, and may be killed
+            choice[0] = choose_start(Path(work_dir), start, has_begun)  # takes time, and may be killed
             lock.truncate(0)
             date = time.strftime('%Y-%m-%d %H:%M:%S')
             lock.write(f'process {os.getpid()} on {socket.gethostname()} since {date}, {job}\n')
@@ -88,39 +88,39 @@ def lock_folder(folder: Path) -> TextIO:
     return file
 
 
-def choose_start(folder: Path, asked: str | None, is_own: bool) -> tuple[str | None, list[str]]:
+def choose_start(folder: Path, start: str | None, is_own: bool) -> tuple[str | None, list[str]]:
     """Choose the checkpoint that a training in a folder resumes from, see :func:`use_work_directory`.
 
     Args:
         folder: the work directory.
-        asked: value of ``--resume``, or None.
+        start: value of ``--resume``, or None.
         is_own: whether this run, before it was restarted, has written what is in the folder.
 
     Returns:
         The checkpoint or None, and lines for the log about checkpoints not used.
     """
     newest, damaged = find_newest_checkpoint(folder)
-    asked = 'auto' if is_own and (newest or damaged) else asked
-    others = find_newest_checkpoint(asked) if asked not in (None, 'auto') and Path(asked).is_dir() else None
+    start = 'auto' if is_own and (newest or damaged) else start
+    others = find_newest_checkpoint(start) if start not in (None, 'auto') and Path(start).is_dir() else None
     files = [path.name for *_, path in own_checkpoints(folder)]
-    checkpoint, notes = asked, []
-    if asked not in (None, 'auto') and others is None:
-        require_file(asked, 'checkpoint to resume from')
-    if asked == 'auto' or others is not None:
+    checkpoint, notes = start, []
+    if start not in (None, 'auto') and others is None:
+        require_file(start, 'checkpoint to resume from')
+    if start == 'auto' or others is not None:
         found, passed_over = (newest, damaged) if others is None else others
         lines = [printable(line) for _, line in passed_over]
         if lines and found is None:
-            words = f'{folder if others is None else asked} has no complete checkpoint'
+            words = f'{folder if others is None else start} has no complete checkpoint'
             raise UserError(f'{lines[0]}; {words}: choose another --work-dir to start again')
         checkpoint, notes = found and str(found), [f'{line}. Resuming from {found} instead' for line in lines]
         if found is None and others is not None:
-            raise UserError(f'--resume {asked}: the folder has no checkpoint')
+            raise UserError(f'--resume {start}: the folder has no checkpoint')
         if found is None:
             notes = [f'There is nothing to resume in {folder}: training starts from the beginning']
     files += [RECORD] if os.path.lexists(folder / RECORD) else []
     continues = checkpoint is not None and newest is not None and Path(checkpoint).resolve() == newest.resolve()
     if files and not (is_own or continues):
-        why = [f'{printable(line)};' for path, line in damaged if path.resolve() == Path(asked or '').resolve()]
+        why = [f'{printable(line)};' for path, line in damaged if path.resolve() == Path(start or '').resolve()]
         why += [f'{folder} has files of an earlier run ({files[-1]}):']
         how = f'--resume continues from {newest.name}' if newest else 'it has no checkpoint to resume from'
         raise UserError(f'{why[0]} {how}; or choose another --work-dir')
