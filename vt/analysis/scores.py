@@ -10,6 +10,7 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from vt.engine import reporting
+from vt.engine.interruption.work_directory import RECORD
 from vt.errors import UserError
 from vt.files import interpreting, read_json
 
@@ -96,7 +97,7 @@ def describe_run(work_dir: Path) -> dict[str, str]:
 
 def _read(work_dir: Path, keys: Iterable[str]) -> dict[str, Any]:
     again = f'train it first: tools/train.py CONFIG --work-dir {work_dir}'
-    return read_json(work_dir / 'training.json', again, keys=keys)
+    return read_json(work_dir / RECORD, again, keys=keys)
 
 
 def _describe_score(record: dict[str, Any]) -> str:

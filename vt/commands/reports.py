@@ -6,6 +6,7 @@ from pathlib import Path
 
 from vt.analysis.scores import describe, describe_origin, describe_run, describe_sweep, label_run, read_each
 from vt.analysis.tables import print_table, to_csv, to_markdown
+from vt.engine.interruption.work_directory import RECORD
 from vt.errors import MissingFileError, UserError
 from vt.files import write_atomically, write_json
 
@@ -31,7 +32,7 @@ def report_scores(args: argparse.Namespace) -> None:
 
 def report_sweep(args: argparse.Namespace) -> None:
     """Print a table of a sweep's finished runs, and write it to ``--out``."""
-    finished = sorted(path.parent for path in args.folder.glob('*/training.json'))
+    finished = sorted(path.parent for path in args.folder.glob(f'*/{RECORD}'))
     if not finished:
         words = 'train some: tools/sweep.py CONFIG KEY=VALUE,VALUE'
         raise MissingFileError(f'there is no finished run in {args.folder}; {words}')

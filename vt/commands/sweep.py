@@ -26,6 +26,7 @@ import torch
 from rich.console import Console
 
 from vt.apis.published import named_weights
+from vt.engine.interruption.work_directory import RECORD
 from vt.engine.prepare import ROOT, Request, leaves, prepare
 from vt.engine.reporting import in_one_line
 from vt.engine.run_record import digest_config
@@ -35,7 +36,7 @@ from vt.files import open_plain, read_json, write_atomically
 from .arguments import parse_options
 
 TRAIN = ROOT / 'tools/train.py'
-MARK, RECORD = 'sweep_run.json', 'training.json'  # written at the start and at the end of a run
+MARK = 'sweep_run.json'  # written at the start of a run, as its record is at the end
 NOT_SWEPT = {'randomness.seed': 'use --seeds', 'work_dir': 'use --work-dir'}
 
 
