@@ -38,7 +38,7 @@ from vt.analysis.evaluation import (
 )
 from vt.analysis.figures import figure_address, image_address, shrink
 from vt.checkpoints.weights import unwrap
-from vt.engine.checks.classes import has_labels, without_wrappers
+from vt.engine.checks.classes import IGNORED_LABEL, has_labels, without_wrappers
 from vt.engine.checks.rehearsal import is_number
 from vt.engine.image_hooks import visible
 from vt.engine.launch import is_segmentation
@@ -89,7 +89,8 @@ class Report(Hook):
             raise UserError('--report needs images in order: set test_dataloader.sampler.shuffle=False')
         if is_segmentation(runner.cfg):
             ignored = [metric.ignore_index for metric in evaluator.metrics if hasattr(metric, 'ignore_index')]
-            ignore_index = ignored[0] if ignored else getattr(without_wrappers(self.dataset), 'ignore_index', 255)
+            usual = getattr(without_wrappers(self.dataset), 'ignore_index', IGNORED_LABEL)
+            ignore_index = ignored[0] if ignored else usual
             self.collector = MapCollector(ignore_index, prefix='report')
         elif has_labels(self.dataset):
             self.collector = PredictionCollector(prefix='report')

@@ -22,7 +22,7 @@ from torch import Tensor
 from vt.analysis.tables import print_table, printable_cells
 from vt.apis.inferencers import inferencer_of
 from vt.apis.model_zoo import resolve_config
-from vt.engine.launch import require_device
+from vt.engine.launch import is_segmentation, require_device
 from vt.engine.reporting import describe, in_one_line
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
@@ -56,7 +56,7 @@ def predict(args: argparse.Namespace) -> None:
     if args.amp:
         cfg.test_cfg = dict(cfg.get('test_cfg') or {}, fp16=True)
     inferencer: Any = inferencer_of(cfg, args.checkpoint, device)
-    is_segmentor = hasattr(inferencer.model, 'decode_head')
+    is_segmentor = is_segmentation(cfg)
     if args.masks and not is_segmentor:
         raise UserError('--masks needs a segmentor, and the model is none: leave it out')
     SpeedSettings(**cfg.get('speed') or {}).set_process(device)

@@ -21,8 +21,8 @@ from vt.data_checks.data import check_data
 from vt.engine.checks.classes import has_labels
 from vt.engine.checks.rehearsal import is_number
 from vt.engine.image_hooks import output_paths_of
-from vt.engine.launch import build_prepared
-from vt.engine.prepare import Request, leaves, model_of, prepare, require_file
+from vt.engine.launch import build_prepared, is_segmentation
+from vt.engine.prepare import Request, leaves, prepare, require_file
 from vt.engine.processes.distributed import join_processes
 from vt.engine.reporting import files_of
 from vt.engine.run_record import describe_device
@@ -39,7 +39,7 @@ METRICS = '.json'  # as the suffix of --out; others are of predictions
 def test(args: argparse.Namespace) -> None:
     """Evaluate; on request write predictions, metrics or a report, and measure the cost of the model."""
     cfg = testing_config(args)
-    maps, metrics_only = 'decode_head' in model_of(cfg), (args.out or '').endswith(METRICS)
+    maps, metrics_only = is_segmentation(cfg), (args.out or '').endswith(METRICS)
     suffix, what = ('', 'predicted maps to a folder') if maps else ('.pkl', 'predictions as .pkl')
     if args.out and Path(args.out).suffix not in (METRICS, suffix):
         raise UserError(f'--out {args.out}: metrics are written as {METRICS}, {what}')

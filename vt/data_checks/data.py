@@ -19,6 +19,7 @@ from rich.progress import track
 
 from vt.datasets.bands import LoadBands
 from vt.datasets.rows import PREFIX
+from vt.engine.checks.classes import IGNORED_LABEL
 from vt.engine.checks.config import accepted_arguments
 from vt.engine.prepare import leaves, steps_in
 from vt.engine.reporting import naming_part
@@ -197,7 +198,7 @@ def find_sources(
                 kind = part['type'] if callable(part['type']) else registry.get(part['type'])
                 if isinstance(kind, type) and issubclass(kind, BaseDataset):
                     dataset, loading = _build(split, kind, part, steps)
-                    ignored = getattr(dataset, 'ignore_index', 255)
+                    ignored = getattr(dataset, 'ignore_index', IGNORED_LABEL)
                     reader = SampleReader(kind.__name__, num_classes, ignored, *loading, whole, num_channels)
                     sources.append(Source(split, part, dataset, reader))
                 else:

@@ -15,7 +15,7 @@ from typing import Any
 
 from mmengine.dataset import BaseDataset
 
-from vt.engine.checks.classes import first_difference, list_names
+from vt.engine.checks.classes import IGNORED_LABEL, first_difference, list_names
 from vt.untrusted_text import composed
 
 from .samples import Problem, Sample
@@ -81,7 +81,7 @@ def labels_of(split: str, dataset: BaseDataset, samples: Iterable[Sample], numbe
         folders=bool(folders),
         total=len(dataset),
         masks=masks,
-        ignored=getattr(dataset, 'ignore_index', 255) if masks else None,
+        ignored=getattr(dataset, 'ignore_index', IGNORED_LABEL) if masks else None,
         reduced=bool(getattr(dataset, 'reduce_zero_label', False)),
         is_subset=bool(getattr(dataset, 'label_map', None)),
     )

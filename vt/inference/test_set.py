@@ -15,12 +15,11 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate, pad
 from torch.utils.data import Dataset
 
-from vt.engine.checks.classes import labels_in
+from vt.engine.checks.classes import IGNORED_LABEL, labels_in
 from vt.engine.preparation import preparation_of
 from vt.engine.prepare import leaves
 from vt.errors import UserError
 
-IGNORED_LABEL = 255  # of unlabelled pixels
 REPEATING = ('RepeatDataset', 'ClassBalancedDataset')
 
 

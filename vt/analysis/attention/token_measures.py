@@ -13,9 +13,10 @@ from torch.nn.functional import interpolate
 from torch.utils.data import Dataset
 
 from vt.analysis.tables import print_table
+from vt.engine.checks.classes import IGNORED_LABEL
 from vt.errors import UserError
 from vt.files import as_plain
-from vt.inference.test_set import IGNORED_LABEL, preprocessed
+from vt.inference.test_set import preprocessed
 from vt.models import AttentionTokenizer, Record, record_attention
 
 # Titles of the printed tables; of each column the measure and its format.

@@ -19,7 +19,7 @@ from vt.untrusted_text import folded, printable
 
 HEADS = ('head', 'decode_head', 'auxiliary_head')
 SHOWN = 3  # class names in a message
-USUALLY_IGNORED = 255  # label of pixels that count nowhere, unless a data set sets another one
+IGNORED_LABEL = 255  # label of pixels that count nowhere, unless a data set sets another one
 
 
 @HOOKS.register_module()
@@ -79,9 +79,9 @@ def check_classes(model: nn.Module, dataset: Dataset, metrics: Sequence[BaseMetr
         mixed = getattr(preprocessor, 'num_classes', None) if getattr(preprocessor, 'batch_augments', None) else None
         if mixed not in (None, own):
             raise UserError(f'data_preprocessor.num_classes={mixed}, but {name} has {own}: set the same number')
-    ignored = getattr(dataset, 'ignore_index', USUALLY_IGNORED)
+    ignored = getattr(dataset, 'ignore_index', IGNORED_LABEL)
     parts = [*(getattr(model, name, None) for name in HEADS), *metrics]
-    for part in parts if ignored != USUALLY_IGNORED else ():
+    for part in parts if ignored != IGNORED_LABEL else ():
         if getattr(part, 'ignore_index', ignored) != ignored:
             words = f'{type(part).__name__} has ignore_index={part.ignore_index}, but the data set {ignored}'
             raise UserError(f'{words}: set all to the label in the masks')
