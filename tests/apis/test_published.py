@@ -256,4 +256,6 @@ def test_test_takes_a_librarys_name(caches, photo):
     result = succeed(call(*arguments, 'timm', '--out', 'r.json', cwd=caches, options=options))
     assert SAID in result.stdout + result.stderr
     assert json.loads((caches / 'r.json').read_text())['accuracy/top1'] == 50
+    options += ['model.backbone.in_channels=1', 'test_dataloader.dataset.pipeline.0.color_type=grayscale']
+    succeed(call(*arguments, 'timm', cwd=caches, options=options))
     assert_one_line(call(*arguments, 'torchvision', cwd=caches), 'was not downloaded')
