@@ -12,7 +12,7 @@ from vt.engine.reporting import one_line_errors
 from vt.errors import UserError
 from vt.files import write_atomically
 
-from . import ablations, benchmark, complexity, model_pages, survey
+from . import ablations, benchmark, complexity, forward_files, model_pages, survey
 from .markdown import ROOT
 from .pages import render
 
@@ -26,7 +26,9 @@ def write_pages(args: argparse.Namespace) -> None:
 
 
 def write_models(args: argparse.Namespace) -> None:
-    """Write the page and the metafile of each folder of ``configs``, every model counted anew; a few minutes."""
+    """Write the page and the metafile of each folder of ``configs``, all models counted and traced; a few minutes."""
+    if not args.known:
+        write_atomically(forward_files.RECORD, forward_files.record_files(model_pages.representatives()))
     for path, text in model_pages.render(None if args.known else {}).items():
         write_atomically(path, text)
 

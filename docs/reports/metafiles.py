@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 import yaml
+from mmengine.model import BaseModel
 from mmengine.registry import DefaultScope
 
 from vt.engine.counting import count_complexity
@@ -84,15 +85,11 @@ def describe(path: Path) -> dict[str, Any]:
 
     Nothing is computed for it, and no data set is needed.
     """
-    cfg = read_config(str(path))
-    size = NAMED_SIZE.search(path.stem)
-    segments = is_segmentation(cfg)
-    with DefaultScope.overwrite_default_scope(cfg.get('default_scope', 'mmpretrain')):
-        shape = (3, *map(int, size.groups())) if size and segments else input_shape(cfg)
-        cost = count_complexity(build_model(cfg).to('meta'), torch.empty(1, *shape, device='meta'), mode='tensor')
-    task = (
-        'Video Classification' if len(shape) == 4 else 'Semantic Segmentation' if segments else 'Image Classification'
-    )
+    model, x = model_on_meta(path)
+    cost, shape = count_complexity(model, x, mode='tensor'), x.shape[1:]
+    task = 'Video Classification' if len(shape) == 4 else 'Image Classification'
+    if hasattr(model, 'decode_head'):
+        task = 'Semantic Segmentation'
     last = path.stem.rpartition('_')[2]
     dataset = next(DATASETS[key] for key in sorted(DATASETS, key=len, reverse=True) if last.startswith(key))
     return {
@@ -104,6 +101,15 @@ def describe(path: Path) -> dict[str, Any]:
         },
         'Results': [{'Task': task, 'Dataset': dataset}],
     }
+
+
+def model_on_meta(path: Path) -> tuple[BaseModel, torch.Tensor]:
+    """Build the model of a config without values, and an input of the size that it is for."""
+    cfg = read_config(str(path))
+    size = NAMED_SIZE.search(path.stem)
+    with DefaultScope.overwrite_default_scope(cfg.get('default_scope', 'mmpretrain')):
+        shape = (3, *map(int, size.groups())) if size and is_segmentation(cfg) else input_shape(cfg)
+        return build_model(cfg).to('meta'), torch.empty(1, *shape, device='meta')
 
 
 def read_scores(records: Path) -> dict[str, dict[str, float]]:

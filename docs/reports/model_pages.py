@@ -1,6 +1,7 @@
 """The page and the metafile of each folder of ``configs``, and their index."""
 
 import re
+from collections.abc import Iterable
 from itertools import takewhile
 from pathlib import Path
 from textwrap import fill
@@ -12,6 +13,7 @@ from vt.engine.prepare import ROOT, read_config
 
 from . import markdown
 from .components import read_survey_models
+from .forward_files import read_files
 from .markdown import RECORDS
 from .metafiles import INDEX, METAFILE, PAPERS, leaf_configs, make_metafile, read_models, read_scores
 
@@ -62,11 +64,13 @@ def render_page(folder: str, models: list[dict]) -> str:
     rows = [_describe(model, folder) for model in models]
     own = [row for row in rows if 'what' not in row] or rows
     embedded = [row for row in own if row['Name'].endswith(EMBEDDED)] or own
+    bases = _named_bases(row['Config'] for row in own)
     several = [row for row in own if PROCESSES.search(row['Name'])]
     return markdown.fill(
         PAGE,
         **PAPERS[folder] | dict(weights=_weights(own, PAPERS[folder].get('weights', {}))),
-        themselves=_bases(own),
+        themselves=_bases(bases),
+        files=_files(bases),
         columns=COLUMNS,
         numbers=NUMBERS,
         own=own,
@@ -83,9 +87,34 @@ def _describe(model: dict, folder: str) -> dict:
     return row | dict(what=_header(model)[0]) if 'ablations' in Path(model['Config']).parts else row
 
 
-def _bases(models: list[dict]) -> str:
+def representatives() -> dict[str, str]:
+    """The config that stands for each base config of a model, the one with the shortest path."""
+    users: dict[str, list[str]] = {}
+    for config in read_models():
+        for name in _named_bases([config]):
+            users.setdefault(name, []).append(config)
+    return {name: min(configs, key=lambda config: (len(config), config)) for name, configs in users.items()}
+
+
+def _named_bases(configs: Iterable[str]) -> dict[str, str]:
+    """Names of the base configs of models that configs name, with their paths as these write them."""
+    return {name: path for config in configs for path, name in BASE.findall((ROOT / config).read_text())}
+
+
+def _files(bases: dict[str, str]) -> list[dict[str, str]]:
+    """Rows of base configs, and of the files that their forward passes go through."""
+    alike: dict[str, list[str]] = {}
+    for name, path in bases.items():
+        links = [
+            f'[`{Path(file).name}`](../../{file})' if file.startswith('vt/') else f'`{file}`'
+            for file in read_files().get(name, ())
+        ]
+        alike.setdefault(', '.join(links), []).append(f'[`{name}`]({path})')
+    return [{'base configs': ', '.join(names), 'files': links} for links, names in alike.items() if links]
+
+
+def _bases(found: dict[str, str]) -> str:
     """Where the models are put together, and where they are compared with others."""
-    found = {name: path for model in models for path, name in BASE.findall((ROOT / model['Config']).read_text())}
     links = ', '.join(f'[`{name}`]({path})' for name, path in found.items())
     compared = ' [`docs/survey.md`](../../docs/survey.md) compares their parts with those of other models.'
     text = f'Base configs: {links}.{compared if found.keys() & read_survey_models() else ""}'

@@ -10,7 +10,7 @@ import torch
 from mmpretrain.apis import ModelHub
 from tool_runner import ROOT
 
-from docs.reports import metafiles, model_pages
+from docs.reports import forward_files, metafiles, model_pages
 from vt.engine.checks.config import check_config
 from vt.engine.launch import build_model
 from vt.engine.prepare import read_config
@@ -35,6 +35,21 @@ def test_no_page_or_metafile_is_left_over():
 @pytest.mark.parametrize('name', FEW)
 def test_entries_are_what_is_counted(name, entries):
     assert metafiles.describe(ROOT / entries[name]['Config'])['Metadata'] == entries[name]['Metadata']
+
+
+@pytest.mark.parametrize('name', ['vt-resnet18', 'vt-cls_r18', 'swin-tiny', 'deit-small'])
+def test_the_files_of_a_forward_pass_are_recorded(name):
+    traced = forward_files.trace_files(ROOT / model_pages.representatives()[name])
+    assert traced == forward_files.read_files()[name]
+
+
+def test_every_base_config_has_its_files_in_order():
+    recorded = forward_files.read_files()
+    assert recorded.keys() == model_pages.representatives().keys()
+    assert all((ROOT / file).exists() for files in recorded.values() for file in files if file.startswith('vt/'))
+    names = ('vt_resnet', 'vt_stage', 'vt_module', 'learned_tokenizers', 'token_transformer', 'projector', 'token_necks')
+    order = [recorded['vt-resnet18'].index(f'vt/models/visual_transformers/{name}.py') for name in names]
+    assert order == sorted(order)
 
 
 def test_every_folder_has_a_paper():
