@@ -1,6 +1,7 @@
 """How the Triton kernels are chosen: their trial, and the choice of path. Run as ``triton_cases.py`` is."""
 
 import warnings
+from functools import partial
 
 import pytest
 import torch
@@ -18,44 +19,43 @@ def nothing_tried(monkeypatch):
     monkeypatch.setattr(triton_check, '_tried', {})
 
 
-class Sharper:
-    """A kernel that is wrong: its operand of a name is twice as large."""
+class Kernel:
+    """A kernel that is launched by another function of the grid and the operands."""
 
-    def __init__(self, kernel):
-        self.kernel = kernel
-
-    def __getitem__(self, grid):
-        def launch(pixels, size, tokens, *others, **constants):
-            self.kernel[grid](pixels, size, 2 * tokens, *others, **constants)
-
-        return launch
-
-
-class Broken(Sharper):
-    """A kernel that can't run."""
+    def __init__(self, launch):
+        self.launch = launch
 
     def __getitem__(self, grid):
-        raise RuntimeError('out of resources: shared memory')
+        return partial(self.launch, grid)
 
 
-class Full(Sharper):
-    """A kernel on a device whose memory others hold."""
+def make_sharper(kernel):
+    """Wrong: its operand is twice as large."""
+    return Kernel(lambda grid, x, size, tokens, *rest, **options: kernel[grid](x, size, 2 * tokens, *rest, **options))
 
-    def __getitem__(self, grid):
-        raise torch.OutOfMemoryError('CUDA out of memory')
+
+def fail(error):
+    def launch(*operands, **options):
+        raise error
+
+    return lambda kernel: Kernel(launch)
+
+
+BROKEN = fail(RuntimeError('out of resources: shared memory'))
+FULL = fail(torch.OutOfMemoryError('CUDA out of memory'))  # of a device whose memory others hold
 
 
 @pytest.mark.parametrize(
-    ('kernel', 'fault', 'message'),
+    ('kernel', 'make_wrong', 'message'),
     [
-        ('tokenize_kernel', Sharper, 'tokens are off by'),
-        ('project_kernel', Sharper, 'read pixels are off by'),
-        ('project_backward_kernel', Sharper, 'their dX are off by'),
-        ('tokenize_backward_kernel', Broken, 'RuntimeError: out of resources'),
+        ('tokenize_kernel', make_sharper, 'tokens are off by'),
+        ('project_kernel', make_sharper, 'read pixels are off by'),
+        ('project_backward_kernel', make_sharper, 'their dX are off by'),
+        ('tokenize_backward_kernel', BROKEN, 'RuntimeError: out of resources'),
     ],
 )
-def test_a_wrong_kernel_is_left_out_with_one_warning(monkeypatch, kernel, fault, message):
-    monkeypatch.setattr(triton_kernels, kernel, fault(getattr(triton_kernels, kernel)))
+def test_a_wrong_kernel_is_left_out_with_one_warning(monkeypatch, kernel, make_wrong, message):
+    monkeypatch.setattr(triton_kernels, kernel, make_wrong(getattr(triton_kernels, kernel)))
     pixels, queries, keys, values = operands(SHAPE)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
@@ -83,7 +83,7 @@ def test_right_kernels_are_taken():
 def test_a_full_memory_is_not_remembered(monkeypatch):
     pixels, *_ = operands(SHAPE)
     with monkeypatch.context() as full:
-        full.setattr(triton_kernels, 'project_kernel', Full(triton_kernels.project_kernel))
+        full.setattr(triton_kernels, 'project_kernel', FULL(triton_kernels.project_kernel))
         assert current_path(pixels, 5) == 'fused'
     assert current_path(pixels, 5) == 'triton'
 
