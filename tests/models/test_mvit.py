@@ -138,7 +138,7 @@ def test_maps_of_an_image_go_through_a_neck(version, channels, neck):
     outs = neck(in_channels=channels, out_channels=16, num_outs=4)(model(clip(2, None, (64, 96))))
     assert [tuple(out.shape[2:]) for out in outs] == [(16, 24), (8, 12), (4, 6), (2, 3)]
     sum(out.square().sum() for out in outs).backward()
-    assert model.stages[0].embed.projection.weight.grad.isfinite().all()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())  # norms of outputs, too
 
 
 @pytest.mark.parametrize('version', [1, 2])
