@@ -47,8 +47,8 @@ def test_every_base_config_has_its_files_in_order():
     recorded = forward_files.read_files()
     assert recorded.keys() == model_pages.representatives().keys()
     assert all((ROOT / file).exists() for files in recorded.values() for file in files if file.startswith('vt/'))
-    names = ('vt_resnet', 'vt_stage', 'vt_module', 'learned_tokenizers', 'token_transformer', 'projector', 'token_necks')
-    order = [recorded['vt-resnet18'].index(f'vt/models/visual_transformers/{name}.py') for name in names]
+    paper = ('vt_resnet', 'vt_module', 'learned_tokenizers', 'token_transformer', 'projector', 'token_necks')
+    order = [recorded['vt-resnet18'].index(f'vt/models/visual_transformers/{name}.py') for name in paper]
     assert order == sorted(order)
 
 
