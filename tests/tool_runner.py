@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from mmengine.logging import MessageHub, MMLogger
+from mmengine.registry import DefaultScope
 from mmengine.visualization import Visualizer
 
 ROOT = Path(__file__).parents[1]
@@ -39,7 +40,8 @@ def call(tool, *arguments, cwd, options=()):
     for kind in (MMLogger, MessageHub, Visualizer, *Visualizer.__subclasses__()):  # those of earlier runs
         kind._instance_dict.clear()
     out, errors, code = io.StringIO(), io.StringIO(), 0
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(errors):
+    scope = DefaultScope.overwrite_default_scope('mmpretrain')  # forgets that of the run, whose name the next may have
+    with scope, pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(errors):
         patch.chdir(cwd)
         patch.setattr(sys, 'argv', [tool, *arguments])
         try:

@@ -98,7 +98,7 @@ def test_compiled_in_one_graph(name, memory_format, autocast):
             own, other = (torch.cat([tensor.float().flatten() for tensor in each]) for each in (own, other))
             assert (own - other).norm() <= 0.05 * other.norm()
         else:
-            assert_close(own, other)
+            assert_close(own, other, rtol=1e-5, atol=1e-4)
 
 
 def test_mmsegs_counter_of_flops():
