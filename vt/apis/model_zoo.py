@@ -12,6 +12,7 @@ import torch
 from mmengine.config import Config
 from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.model import BaseModel
+from mmengine.registry import DATASETS
 from torch import nn
 
 from vt._libraries import importing
@@ -22,11 +23,11 @@ from vt.engine.checks.classes import classes_of
 from vt.engine.checks.config import check_part
 from vt.engine.launch import build_model, draw_weights, require_device
 from vt.engine.mixed_precision import keep_scores_exact
-from vt.engine.prepare import ROOT, apply_options, read_config
+from vt.engine.prepare import ROOT, apply_options, leaves, read_config
 from vt.engine.reporting import naming_part
 from vt.engine.speed_settings import SpeedSettings, to_channels_last
 from vt.errors import UserError
-from vt.inference.test_set import build_test_set, in_scope
+from vt.inference.test_set import in_scope
 from vt.models.onednn import prepare_for_onednn
 from vt.ops.token_products import use_fastest_library
 
@@ -135,8 +136,8 @@ def get_model(
         if begins or has_new_head:
             draw_weights(model)
     tests = None if 'saved_in' in cfg else cfg.get('test_dataloader')
-    with weights_only(), naming_part('building the test set'):
-        meta = dict(build_test_set(cfg, is_lazy=True).metainfo) if tests else {}
+    with in_scope(cfg), weights_only(), naming_part('building the test set'):
+        meta = dict(DATASETS.build(dict(leaves(tests.dataset)[0], lazy_init=True)).metainfo) if tests else {}
     if begins:
         load_own_parts(model)
     if loaded:
