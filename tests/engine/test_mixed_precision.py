@@ -12,8 +12,8 @@ from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 from torch import nn
 
 from vt.engine.checks.config import check_config
-from vt.engine.mixed_precision import BFloat16AmpOptimWrapper, choose_dtype
-from vt.engine.prepare import enter_amp
+from vt.engine.mixed_precision import BFloat16AmpOptimWrapper
+from vt.engine.prepare import choose_dtype, enter_amp
 from vt.engine.run_record import digest_config
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'

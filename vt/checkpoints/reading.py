@@ -131,7 +131,11 @@ def load_checkpoint(name: str | Path, map_location: Any = None) -> dict:
     """
     if str(name).startswith('timm://'):
         return dict(state_dict=read_timm(str(name).removeprefix('timm://')))
-    path = locate(str(name))
+    return load_file(locate(str(name)), map_location)
+
+
+def load_file(path: Path, map_location: Any = None) -> dict:
+    """As :func:`load_checkpoint`, of a path."""
     if not os.path.isfile(path):  # Path.is_file raises an error for a name that is too long
         raise MissingFileError(f'there is no checkpoint {printable(path)}: train the model first, or correct the path')
     with interpreting(path):
@@ -292,7 +296,7 @@ def find_newest_checkpoint(folder: str | Path) -> tuple[Path | None, list[tuple[
 def read_position(path: str | Path) -> tuple[int, int] | str:
     """Return epoch and iteration of a checkpoint, or why training cannot resume from it, without reading weights."""
     try:
-        loaded = load_checkpoint(path, map_location='meta')
+        loaded = load_file(Path(path), map_location='meta')
     except UserError as error:
         return str(error)
     meta = loaded.get('meta')

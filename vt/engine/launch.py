@@ -27,7 +27,7 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
 
     Args:
         cfg: config, which is not changed; that of the runner has the default hooks and settings, too.
-        amp: train in mixed precision, see :func:`vt.engine.mixed_precision.choose_dtype`.
+        amp: train in mixed precision, see :func:`vt.engine.prepare.choose_dtype`.
 
     Raises:
         UserError: ``runner_type`` is another class, the optimizer is sharded without the key ``fsdp``, or as from

@@ -1,35 +1,15 @@
-"""Mixed precision: the dtype of ``--amp``, and the optimizer wrapper for it."""
+"""Mixed precision: exact scores, and the optimizer wrapper of bfloat16."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import torch
-from mmengine.config import Config
 from mmengine.optim import OptimWrapper
 from mmengine.runner.amp import autocast
 from torch import nn
 
 from vt.registry import OPTIM_WRAPPERS
-
-
-def choose_dtype(wrapper: dict) -> str:
-    """Return the dtype of ``--amp`` in training, validation and tests, ``'bfloat16'`` or ``'float16'``.
-
-    It is that of the optimizer wrapper's config if set, else bfloat16 if the GPU supports it natively, else float16.
-    On a CPU it is always bfloat16.
-    """
-    if not torch.cuda.is_available() or ('BFloat16' in str(wrapper.get('type')) and not wrapper.get('dtype')):
-        return 'bfloat16'
-    usual = 'bfloat16' if torch.cuda.is_bf16_supported(including_emulation=False) else 'float16'
-    return str(wrapper.get('dtype') or usual).removeprefix('torch.')
-
-
-def predicting(cfg: Config, device: str) -> AbstractContextManager:
-    """Return the context of an inferencer's forward pass: mixed precision with ``test_cfg.fp16``, as in tests."""
-    dtype = 'bfloat16' if device == 'cpu' else choose_dtype(cfg.get('optim_wrapper') or {})
-    half = bool((cfg.get('test_cfg') or {}).get('fp16'))
-    return torch.autocast(device, getattr(torch, dtype)) if half else nullcontext()  # which leaves a user's as it is
 
 
 def keep_scores_exact(model: nn.Module) -> None:

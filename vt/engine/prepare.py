@@ -23,7 +23,6 @@ from vt.errors import MissingFileError, UserError
 
 from .checks.config import accepted_arguments, check_config, find_types
 from .default_hooks import enter_defaults
-from .mixed_precision import choose_dtype
 from .reporting import in_one_line
 
 DISTRIBUTION = 'visual-transformers'  # name for pip; vt on PyPI is another project
@@ -47,7 +46,7 @@ class Request:
         compiles: ``--compile``.
         validates: not ``--no-validate``.
         scales_lr: ``--auto-scale-lr``.
-        amp: ``--amp``, see :func:`vt.engine.mixed_precision.choose_dtype`.
+        amp: ``--amp``, see :func:`choose_dtype`.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -377,6 +376,18 @@ def enter_amp(cfg: Config, amp: bool) -> None:
         cfg.val_cfg.fp16 = True  # weights are gathered in bfloat16 there too
     if torch.cuda.is_available():
         torch.set_autocast_dtype('cuda', getattr(torch, dtype))
+
+
+def choose_dtype(wrapper: dict) -> str:
+    """Return the dtype of ``--amp`` in training, validation and tests, ``'bfloat16'`` or ``'float16'``.
+
+    It is that of the optimizer wrapper's config if set, else bfloat16 if the GPU supports it natively, else float16.
+    On a CPU it is always bfloat16.
+    """
+    if not torch.cuda.is_available() or ('BFloat16' in str(wrapper.get('type')) and not wrapper.get('dtype')):
+        return 'bfloat16'
+    usual = 'bfloat16' if torch.cuda.is_bf16_supported(including_emulation=False) else 'float16'
+    return str(wrapper.get('dtype') or usual).removeprefix('torch.')
 
 
 def model_of(cfg: Config) -> dict:

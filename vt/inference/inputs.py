@@ -7,6 +7,7 @@ import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import groupby, islice
 from multiprocessing.pool import ThreadPool
@@ -28,8 +29,8 @@ from torch.nn.functional import pad
 from vt.datasets.bands import LoadBands, as_rgb
 from vt.engine.counting import one_input
 from vt.engine.image_hooks import visible
-from vt.engine.mixed_precision import predicting
 from vt.engine.preparation import check_image_channels, preparation_of
+from vt.engine.prepare import choose_dtype
 from vt.engine.reporting import describe, in_one_line
 from vt.errors import MissingFileError, UserError
 from vt.image_bounds import EXTENSIONS as IMAGES
@@ -194,6 +195,13 @@ class SampleInferencer:
             return as_rgb(source if isinstance(source, np.ndarray) else self.pipeline.load.read(str(source)))
         image = source if isinstance(source, np.ndarray) else read_image(source)
         return np.ascontiguousarray(image[..., ::-1])
+
+
+def predicting(cfg: Config, device: str) -> AbstractContextManager:
+    """Return the context of an inferencer's forward pass: mixed precision with ``test_cfg.fp16``, as in tests."""
+    dtype = 'bfloat16' if device == 'cpu' else choose_dtype(cfg.get('optim_wrapper') or {})
+    half = bool((cfg.get('test_cfg') or {}).get('fp16'))
+    return torch.autocast(device, getattr(torch, dtype)) if half else nullcontext()  # which leaves a user's as it is
 
 
 def in_batches(samples: Iterable[tuple[Given, Any]], batch_size: int) -> Iterator[list[tuple[Given, Any]]]:
