@@ -168,7 +168,7 @@ COMMANDS = [
     ('predict.py vt-resnet18_digits digits.pth data', "digits.pth is not the model's: "),
     ('predict.py vt-resnet18_digit digits.pth data', "there is no model 'vt-resnet18_digit': did you mean vt-resnet18"),
     ('predict.py digits.py nowhere.pth data', 'there is no checkpoint nowhere.pth'),
-    ('predict.py saved saved data', 'there is no checkpoint saved/model.safetensors'),
+    ('predict.py saved saved data', 'saved is not the folder of a saved model (it has no model.safetensors)'),
     ('export.py digits.py nowhere.pth', 'there is no checkpoint nowhere.pth'),
     ('check_dataset.py folder.py --out r.json', 'there is no none: put it there, or correct its path'),
     ('check_dataset.py digits.py --workers 0', '--workers 0 must be at least 1'),
