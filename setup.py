@@ -57,6 +57,7 @@ setup(
         'vt.commands': ['*.j2'],
         'vt.explorer': ['*.j2', '*.css'],
     },
+    entry_points=dict(console_scripts=['vt = vt.__main__:main']),
     python_requires='>=3.10',
     install_requires=read_requirements('vt'),
     extras_require={

@@ -90,7 +90,7 @@ def test_the_quick_start_ends_in_a_table_and_a_figure(clone):
 
 # Words of each task's block, and what it leaves in ``work_dirs``.
 TASKS = {
-    'data_root="my images" model.head.num_classes=2\n': 'vt-resnet18-tuned_1xb32-90e_image-folder/epoch_1.pth',
+    'data_root="my images"\n': 'vt-resnet18-tuned_1xb32-90e_image-folder/epoch_1.pth',
     'pretrained': 'fine-tuned/epoch_1.pth',
     'digit-scenes': 'overlays',
     'predict.py': 'predictions.json',

@@ -2,7 +2,7 @@
 
 import argparse
 
-from vt.commands.arguments import ToolParser, run
+from vt.commands.arguments import CONFIG, ToolParser, run
 
 
 def parse_args() -> argparse.Namespace:
@@ -11,7 +11,7 @@ def parse_args() -> argparse.Namespace:
         'python tools/check_dataset.py configs/vt_resnet/vt-resnet18_1xb32-90e_image-folder.py \\\n'
         '      --cfg-options data_root=photos --out data-report',
     )
-    parser.add_argument('config', help='path of the config')
+    parser.add_argument('config', help=CONFIG)
     settings = parser.add_argument_group('settings')
     settings.add_argument(
         '--splits',

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from vt.commands.arguments import ToolParser, run
+from vt.commands.arguments import CONFIG, ToolParser, run
 
 
 def parse_args() -> argparse.Namespace:
@@ -11,7 +11,7 @@ def parse_args() -> argparse.Namespace:
         'Predict on your own images or videos.',
         'python tools/predict.py swin-tiny_16xb64-300e_in1k timm photos --out predictions.csv',
     )
-    parser.add_model_arguments('path of the config, name of a model, or folder of a saved model')
+    parser.add_model_arguments(f'{CONFIG}, or folder of a saved model')
     parser.add_argument('inputs', nargs='+', metavar='INPUT', help='images, videos for a video model, or folders')
     results = parser.add_argument_group('results')
     results.add_argument('--out', type=Path, help='file for the predictions, .json or .csv')

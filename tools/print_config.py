@@ -2,7 +2,7 @@
 
 import argparse
 
-from vt.commands.arguments import ToolParser, run
+from vt.commands.arguments import CONFIG, ToolParser, run
 
 
 def parse_args() -> argparse.Namespace:
@@ -10,7 +10,7 @@ def parse_args() -> argparse.Namespace:
         'Print the config that a run would see, as Python, and which step set what.',
         'python tools/print_config.py vt-resnet18_digits --cfg-options image_size=64 train_cfg.max_epochs=5',
     )
-    parser.add_argument('config', help='path of the config, or name of a model')
+    parser.add_argument('config', help=CONFIG)
     parser.add_run_options()
     return parser.parse_args()
 

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from vt.commands.arguments import ToolParser
+from vt.commands.arguments import CONFIG, ToolParser
 
 
 def parse_args() -> argparse.Namespace:
@@ -16,7 +16,7 @@ def parse_args() -> argparse.Namespace:
         'out', nargs='?', type=Path, help='file to write, .safetensors; a hash of its content is added to the name'
     )
     header = parser.add_argument_group('header of the file')
-    header.add_argument('--config', type=Path, help='path of the config (default: the text in the checkpoint)')
+    header.add_argument('--config', help=f'{CONFIG} (default: the text in the checkpoint)')
     header.add_argument(
         '--show', type=Path, metavar='FILE', help='print the header of a published checkpoint, and exit'
     )
@@ -34,6 +34,7 @@ def main() -> None:
 
     with one_line_errors('publish', args.traceback):
         with importing():
+            from vt.apis.model_zoo import find_source
             from vt.checkpoints.loading import weights_only
             from vt.checkpoints.publishing import publish, show
             from vt.engine.prepare import read_config
@@ -50,10 +51,10 @@ def main() -> None:
             elif args.format:
                 from vt.apis.timm_format import publish_for_timm
 
-                path = publish_for_timm(args.model, str(args.config), args.checkpoint, args.out)
+                path = publish_for_timm(args.model, args.config, args.checkpoint, args.out)
                 print(f'written to {path}')
             else:
-                config = read_config(str(args.config)).pretty_text if args.config else None
+                config = read_config(find_source(args.config)).pretty_text if args.config else None
                 print(f'written to {publish(args.checkpoint, args.out, config)}')
 
 

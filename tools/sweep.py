@@ -2,7 +2,7 @@
 
 import argparse
 
-from vt.commands.arguments import ToolParser, run
+from vt.commands.arguments import CONFIG, ToolParser, run
 
 
 def parse_args() -> argparse.Namespace:
@@ -10,7 +10,7 @@ def parse_args() -> argparse.Namespace:
         'Train a config with every combination of settings and seeds, or continue such a sweep.',
         'python tools/sweep.py configs/vt_resnet/vt-resnet18_digits.py model.backbone.num_tokens=8,16 --seeds 0:3',
     )
-    parser.add_argument('config', help='path of the config')
+    parser.add_argument('config', help=CONFIG)
     parser.add_argument(
         'settings', nargs='*', metavar='KEY=VALUE,VALUE', help='keys of the config, as in --cfg-options, and values'
     )

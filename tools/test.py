@@ -11,7 +11,7 @@ def parse_args() -> argparse.Namespace:
         'python tools/test.py configs/vt_resnet/vt-resnet18_digits.py \\\n'
         '      work_dirs/vt-resnet18_digits/epoch_15.pth --report report',
     )
-    parser.add_model_arguments('path of the config')
+    parser.add_model_arguments()
     results = parser.add_argument_group('results')
     results.add_argument('--out', help='file for the metrics, .json, or the predictions, .pkl; of a segmentor a folder')
     results.add_argument('--show-dir', help='folder for figures of the predictions')

@@ -2,7 +2,7 @@
 
 import argparse
 
-from vt.commands.arguments import ToolParser, run
+from vt.commands.arguments import CONFIG, ToolParser, run
 
 
 def parse_args() -> argparse.Namespace:
@@ -10,7 +10,7 @@ def parse_args() -> argparse.Namespace:
         'Train a model from a config.',
         'python tools/train.py configs/vt_resnet/vt-resnet18_digits.py --amp --cfg-options train_cfg.max_epochs=5',
     )
-    parser.add_argument('config', help='path of the config')
+    parser.add_argument('config', help=CONFIG)
     resume = parser.add_argument_group('resume')
     resume.add_argument(
         '--resume',

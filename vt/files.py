@@ -14,12 +14,16 @@ from typing import Any
 
 try:
     import fcntl
-except ImportError:  # Windows, where exported scripts use this module
+except ImportError:  # Windows
     fcntl = None
 
 from vt.errors import DamagedError, FileError, MissingFileError, UserError
 from vt.untrusted_text import printable
 
+PACKAGE = Path(__file__).parent
+# Folder of configs/, tools/ and model-index.yml. OpenMMLab's libraries look for them in .mim of the package, where a
+# checkout has links.
+ROOT = PACKAGE.parent if (PACKAGE.parent / 'model-index.yml').is_file() else PACKAGE / '.mim'
 START, PART = '.vt-', '.part'  # names of folders of unfinished files
 MARK = 'in_use.lock'  # a file in them
 
@@ -219,7 +223,9 @@ def files_below(folder: str | os.PathLike, above: frozenset[str] = frozenset()) 
 
 
 def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+    if fcntl is None and path.is_dir():
+        return  # Windows opens no folders
+    descriptor = os.open(path, os.O_RDONLY if fcntl else os.O_RDWR)  # Windows syncs only what can be written
     try:
         os.fsync(descriptor)
     finally:

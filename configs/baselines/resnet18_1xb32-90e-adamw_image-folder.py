@@ -1,6 +1,6 @@
 # ResNet-18 on any folder of images, <data_root>/{train,val}/<class>/, with the optimizer of the tuned VT-ResNet-18.
 # python tools/train.py configs/baselines/resnet18_1xb32-90e-adamw_image-folder.py \
-#     --cfg-options data_root=<folder> model.head.num_classes=<number of folders>
+#     --cfg-options data_root=<folder>
 _base_ = [
     '../_base_/models/resnet18.py',
     '../_base_/datasets/image_folder_bs32.py',
@@ -8,6 +8,6 @@ _base_ = [
     '../_base_/default_runtime.py',
 ]
 
-model = dict(head=dict(num_classes=2, topk=(1,)))
+model = dict(head=dict(num_classes='auto', topk=(1,)))
 optim_wrapper = dict(optimizer=dict(lr=4e-3))
 train_cfg = dict(max_epochs=90)

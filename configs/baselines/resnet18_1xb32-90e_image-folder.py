@@ -1,6 +1,6 @@
 # ResNet-18 on any folder of images, <data_root>/{train,val}/<class>/, with VT-ResNet-18's recipe.
 # python tools/train.py configs/baselines/resnet18_1xb32-90e_image-folder.py \
-#     --cfg-options data_root=<folder> model.head.num_classes=<number of folders>
+#     --cfg-options data_root=<folder>
 _base_ = [
     '../_base_/models/resnet18.py',
     '../_base_/datasets/image_folder_bs32.py',
@@ -8,7 +8,7 @@ _base_ = [
     '../_base_/default_runtime.py',
 ]
 
-model = dict(head=dict(num_classes=2, topk=(1,)))
+model = dict(head=dict(num_classes='auto', topk=(1,)))
 
 # The recipe's 0.1 is for a batch of 256.
 optim_wrapper = dict(optimizer=dict(lr=0.0125))

@@ -1,6 +1,6 @@
 # Swin-T from timm's weights of ImageNet-1k on any folder of images, <data_root>/{train,val}/<class>/.
 # python tools/train.py configs/swin/swin-tiny_1xb32-30e_image-folder.py \
-#     --cfg-options data_root=<folder> model.head.num_classes=<number of folders>
+#     --cfg-options data_root=<folder>
 _base_ = ['../_base_/recipes/fine_tune_image-folder.py', '../_base_/models/swin-tiny.py']
 
 model = _base_.architecture

@@ -1,7 +1,7 @@
 # ResNet-18 with VT-FPN on any folder of images and masks, from ImageNet weights, with the tuned recipe:
 # docs/training.md.
 # python tools/train.py configs/vt_fpn/vt-fpn-tuned_r18_1xb4-20k_images-and-masks-512x512.py \
-#     --cfg-options data_root=<folder> model.decode_head.num_classes=2
+#     --cfg-options data_root=<folder>
 _base_ = [
     '../_base_/models/fpn_r18.py',
     '../_base_/datasets/images-and-masks_512x512.py',
@@ -12,6 +12,6 @@ _base_ = [
 model = dict(
     data_preprocessor=dict(size=(512, 512)),
     neck=dict(type='vt.VTFPN', num_tokens=8, token_channels=1024),
-    decode_head=dict(num_classes=2),
+    decode_head=dict(num_classes='auto'),
 )
 default_hooks = dict(checkpoint=dict(interval=2000))

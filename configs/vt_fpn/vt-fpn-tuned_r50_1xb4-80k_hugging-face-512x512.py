@@ -1,7 +1,7 @@
 # ResNet-50 with VT-FPN on images and masks of a data set that Hugging Face's library `datasets` saved, from
 # ImageNet weights, with the tuned recipe: docs/training.md.
 # python tools/train.py configs/vt_fpn/vt-fpn-tuned_r50_1xb4-80k_hugging-face-512x512.py \
-#     --cfg-options data_root=<data set> model.decode_head.num_classes=<classes>
+#     --cfg-options data_root=<data set> classes=<names>
 _base_ = [
     '../_base_/models/fpn_r50.py',
     '../_base_/datasets/hugging-face_512x512.py',
@@ -12,6 +12,6 @@ _base_ = [
 model = dict(
     data_preprocessor=dict(size=(512, 512)),
     neck=dict(type='vt.VTFPN', num_tokens=8, token_channels=1024),
-    decode_head=dict(num_classes=2),
+    decode_head=dict(num_classes='auto'),
 )
 train_cfg = dict(max_iters=80000, val_interval=8000)

@@ -1,6 +1,6 @@
 # ResNet-18 with VT-FPN on any folder of images and masks, from ImageNet weights.
 # python tools/train.py configs/vt_fpn/vt-fpn_r18_1xb4-20k_images-and-masks-512x512.py \
-#     --cfg-options data_root=<folder> model.decode_head.num_classes=2
+#     --cfg-options data_root=<folder>
 _base_ = [
     '../_base_/models/fpn_r18.py',
     '../_base_/datasets/images-and-masks_512x512.py',
@@ -11,7 +11,7 @@ _base_ = [
 model = dict(
     data_preprocessor=dict(size=(512, 512)),
     neck=dict(type='vt.VTFPN', num_tokens=8, token_channels=1024),
-    decode_head=dict(num_classes=2),
+    decode_head=dict(num_classes='auto'),
 )
 
 # The recipe's 0.01 is for a batch of 16.

@@ -1,7 +1,7 @@
 # ResNet-50 with VT-FPN on images and masks of a data set that Hugging Face's library `datasets` saved. load_from
 # starts from a trained segmentor; without it the backbone starts from ImageNet weights.
 # python tools/train.py configs/vt_fpn/vt-fpn_r50_1xb4-80k_hugging-face-512x512.py \
-#     --cfg-options data_root=<data set> model.decode_head.num_classes=<classes> load_from=<checkpoint>
+#     --cfg-options data_root=<data set> classes=<names> load_from=<checkpoint>
 _base_ = [
     '../_base_/models/fpn_r50.py',
     '../_base_/datasets/hugging-face_512x512.py',
@@ -12,7 +12,7 @@ _base_ = [
 model = dict(
     data_preprocessor=dict(size=(512, 512)),
     neck=dict(type='vt.VTFPN', num_tokens=8, token_channels=1024),
-    decode_head=dict(num_classes=2),
+    decode_head=dict(num_classes='auto'),
 )
 
 # The recipe's 0.01 is for a batch of 16.

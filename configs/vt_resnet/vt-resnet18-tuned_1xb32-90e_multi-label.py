@@ -1,6 +1,6 @@
 # VT-ResNet-18 on images with several labels each, listed in <data_root>/train.csv and val.csv, with the tuned recipe.
 # python tools/train.py configs/vt_resnet/vt-resnet18-tuned_1xb32-90e_multi-label.py \
-#     --cfg-options data_root=<folder> model.head.num_classes=<number of classes>
+#     --cfg-options data_root=<folder>
 _base_ = [
     '../_base_/models/vt-resnet18.py',
     '../_base_/datasets/multi_label_bs32.py',
@@ -8,4 +8,4 @@ _base_ = [
     '../_base_/default_runtime.py',
 ]
 
-model = dict(head=dict(_delete_=True, type='MultiLabelLinearClsHead', num_classes=2, in_channels=1024))
+model = dict(head=dict(_delete_=True, type='MultiLabelLinearClsHead', num_classes='auto', in_channels=1024))

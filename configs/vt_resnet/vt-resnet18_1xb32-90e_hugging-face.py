@@ -1,7 +1,7 @@
 # VT-ResNet-18 on images and labels of a data set that Hugging Face's library `datasets` saved.
 # The recipe is that of image folders; load_from starts from trained weights.
 # python tools/train.py configs/vt_resnet/vt-resnet18_1xb32-90e_hugging-face.py \
-#     --cfg-options data_root=<data set> model.head.num_classes=<classes> load_from=<checkpoint>
+#     --cfg-options data_root=<data set> load_from=<checkpoint>
 _base_ = [
     '../_base_/models/vt-resnet18.py',
     '../_base_/datasets/hugging-face_bs32.py',
@@ -9,7 +9,7 @@ _base_ = [
     '../_base_/default_runtime.py',
 ]
 
-model = dict(head=dict(num_classes=2, topk=(1,)))
+model = dict(head=dict(num_classes='auto', topk=(1,)))
 
 # The recipe's 0.1 is for a batch of 256.
 optim_wrapper = dict(optimizer=dict(lr=0.0125))

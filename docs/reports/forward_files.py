@@ -13,7 +13,7 @@ import torch
 from rich.progress import track
 from torch import nn
 
-from vt.engine.prepare import ROOT
+from vt.files import ROOT
 
 from .metafiles import model_on_meta
 

@@ -18,7 +18,8 @@ from mmengine.registry import DefaultScope
 
 from vt.engine.counting import count_complexity
 from vt.engine.launch import build_model, is_segmentation
-from vt.engine.prepare import ROOT, read_config
+from vt.engine.prepare import read_config
+from vt.files import ROOT
 from vt.inference.inputs import input_shape
 
 from .scores import runs_as_they_are

@@ -9,7 +9,8 @@ from textwrap import fill
 import yaml
 from rich.progress import track
 
-from vt.engine.prepare import ROOT, read_config
+from vt.engine.prepare import read_config
+from vt.files import ROOT
 
 from . import markdown
 from .components import read_survey_models

@@ -19,7 +19,8 @@ from torch import nn
 
 from vt.engine.checks.parameter_rules import match_parameters
 from vt.engine.launch import build_model
-from vt.engine.prepare import ROOT, read_config
+from vt.engine.prepare import read_config
+from vt.files import ROOT
 
 from .components import read_survey_models
 from .markdown import Rows, config_path

@@ -27,10 +27,9 @@ from torch import Tensor, nn
 from vt import ops
 from vt.analysis.speed import run_seconds, synchronize
 from vt.engine.cuda_graphs import capture
-from vt.engine.prepare import PACKAGE, ROOT
 from vt.engine.reporting import in_one_line
 from vt.engine.run_record import describe_origin
-from vt.files import read_json, write_atomically
+from vt.files import PACKAGE, ROOT, read_json, write_atomically
 
 from . import sdpa
 from .ceilings import CeilingMeter

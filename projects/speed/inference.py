@@ -25,10 +25,9 @@ from vt.apis.exporting import run_onnx
 from vt.apis.predict_exported import predict
 from vt.commands.arguments import ToolParser
 from vt.commands.outputs import check_output, write_measured
-from vt.engine.prepare import ROOT
 from vt.engine.reporting import one_line_errors
 from vt.engine.speed_settings import compile_parts, keep_freed_memory, use_threads
-from vt.files import read_json
+from vt.files import ROOT, read_json
 
 from .data_loading import write_jpegs
 from .timing import median_of_rounds

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrize import register_parametrization
 
 from vt.engine.launch import build_model
-from vt.engine.prepare import ROOT, read_config
+from vt.engine.prepare import read_config
+from vt.files import ROOT
 from vt.models import VTFPN, FilterTokenizer, VTResNet
 from vt.models.visual_transformers.grouped_linear import GroupedLinear
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from vt.commands.arguments import ToolParser, run
+from vt.commands.arguments import CONFIG, ToolParser, run
 
 
 def parse_args() -> argparse.Namespace:
@@ -11,7 +11,7 @@ def parse_args() -> argparse.Namespace:
         'python tools/analysis/attention.py configs/vt_resnet/vt-resnet18_digits.py \\\n'
         '      work_dirs/vt-resnet18_digits/epoch_15.pth',
     )
-    parser.add_model_arguments('path of the config of a classifier or segmentor with visual tokens')
+    parser.add_model_arguments(f'{CONFIG}, a classifier or segmentor with visual tokens')
     parser.add_argument(
         '--background', type=int, nargs='+', default=[0], help='classes that are background (default: 0)'
     )

@@ -11,7 +11,7 @@ def parse_args() -> argparse.Namespace:
         'Draw which pixels contribute to a class, by Grad-CAM or related methods.',
         'python tools/analysis/show_heat_maps.py swin-tiny_16xb64-300e_in1k timm photo.jpg --out heat-maps.png',
     )
-    parser.add_model_arguments('path of the config')
+    parser.add_model_arguments()
     parser.add_argument(
         'inputs',
         nargs='*',

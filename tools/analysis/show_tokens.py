@@ -12,7 +12,7 @@ def parse_args() -> argparse.Namespace:
         'python tools/analysis/show_tokens.py configs/vt_resnet/vt-resnet18_digits.py \\\n'
         '      work_dirs/vt-resnet18_digits/epoch_15.pth --out tokens.png',
     )
-    parser.add_model_arguments('path of the config')
+    parser.add_model_arguments()
     parser.add_argument(
         'inputs',
         nargs='*',

@@ -23,10 +23,12 @@ from vt.engine.checks.classes import classes_of
 from vt.engine.checks.config import check_part
 from vt.engine.launch import build_model, draw_weights, require_device
 from vt.engine.mixed_precision import keep_scores_exact
-from vt.engine.prepare import ROOT, apply_options, leaves, read_config
+from vt.engine.num_classes import enter_num_classes
+from vt.engine.prepare import apply_options, datasets_of, leaves, read_config
 from vt.engine.reporting import naming_part
 from vt.engine.speed_settings import SpeedSettings, to_channels_last
 from vt.errors import UserError
+from vt.files import ROOT
 from vt.inference.test_set import in_scope
 from vt.models.onednn import prepare_for_onednn
 from vt.ops.token_products import use_fastest_library
@@ -71,6 +73,17 @@ def find_config(name: str) -> Path:
     if libraries := [each for each, own in zip(LIBRARIES, PUBLISHED.get(near[0], ())) if own] if near else []:
         advice += f'{" or ".join(libraries)} as checkpoint of {near[0]} loads the weights published there; '
     raise UserError(f'there is no model {name!r}: {advice}vt.apis.list_models(ablations=True) lists all {len(by_name)}')
+
+
+def find_source(source: str) -> str:
+    """Return the path of the config with a name; the path of a config or of a saved model's folder stays as it is.
+
+    Raises:
+        UserError: as :func:`find_config`.
+    """
+    is_name = source.lower() in map(str.lower, _configs())  # ./NAME is a folder
+    is_path = source.endswith('.py') or Path(source).exists()
+    return source if is_path and not is_name else str(find_config(source))
 
 
 def _similar(name: str) -> list[str]:
@@ -128,6 +141,7 @@ def get_model(
         raise UserError(f'both init_cfg ({begins[0]}) and pretrained ({checkpoint}) give all weights: give one of them')
     with weights_only():  # before the model is built, which takes longer
         loaded = None if checkpoint is None else read(checkpoint)
+    enter_num_classes(cfg, datasets_of(cfg), loaded and loaded.dataset_meta.get('classes'))
     prepared = prepare_as_published(cfg, checkpoint)
     has_new_head = loaded is not None and 'num_classes' in overrides.get('head', {})
     saved = f' of {Path(cfg.saved_in).parent}' if 'saved_in' in cfg else ''
@@ -177,13 +191,12 @@ def resolve_config(name_or_config: Source, options: dict[str, Any] | None = None
 
     ``options`` are as in :func:`vt.engine.prepare.read_config`.
     """
-    name = str(name_or_config)
     if isinstance(name_or_config, Config):
         cfg = deepcopy(name_or_config)
-    elif Path(name_or_config).is_dir() and name.lower() not in map(str.lower, _configs()):  # ./NAME is a folder
-        cfg = read_folder(name_or_config)
+    elif Path(source := find_source(str(name_or_config))).is_dir():
+        cfg = read_folder(source)
     else:
-        return read_config(name if name.endswith('.py') else str(find_config(name)), options)
+        return read_config(source, options)
     apply_options(cfg, options or {})
     return cfg
 

@@ -13,6 +13,7 @@ from vt._libraries import importing
 from vt.engine.reporting import one_line_errors
 from vt.errors import UserError
 
+CONFIG = 'path of the config, or name of a model'
 CHECKPOINT = 'path of a checkpoint; or timm or torchvision, for their published weights'
 # Rounds in which a thread waits actively for the others before it sleeps. With GNU OpenMP's own number, 300,000, two
 # runs on the same cores take each other's time: a step took 2.1 to 10.5 s, and 2.3 s with this one.
@@ -41,9 +42,12 @@ def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -
         os.environ.setdefault('GOMP_SPINCOUNT', SPINS)
     with one_line_errors(getattr(args, 'config', None) or command.split(':')[1], args.traceback):
         with importing():
+            from vt.apis.model_zoo import find_source
             from vt.checkpoints.loading import weights_only
 
             function = pkgutil.resolve_name(f'{package}{command}')
+        if hasattr(args, 'config'):
+            args.config = find_source(args.config)
         with weights_only(unless=getattr(args, 'trust_checkpoint', False)):
             function(args)
 
@@ -126,7 +130,7 @@ class ToolParser(argparse.ArgumentParser):
         options |= dict(description=description, epilog=f'example:\n  {example}')
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
 
-    def add_model_arguments(self, config: str = 'path of the config, or name of a model') -> None:
+    def add_model_arguments(self, config: str = CONFIG) -> None:
         """Add CONFIG, with its help text, and CHECKPOINT."""
         self.add_argument('config', help=config)
         self.add_argument('checkpoint', help=CHECKPOINT)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from vt.apis.model_zoo import find_config
 from vt.engine.checks.config import shortened
 from vt.engine.prepare import Request, prepare_in_steps
 
@@ -15,8 +14,7 @@ ABSENT = object()
 
 def print_config(args: argparse.Namespace) -> None:
     """Print a config as Python, then, as comments, what each step set; it is checked as before a run."""
-    path = args.config if args.config.endswith('.py') else str(find_config(args.config))
-    steps = list(prepare_in_steps(path, Request.of(args)))
+    steps = list(prepare_in_steps(args.config, Request.of(args)))
     print(steps[-1][1].pretty_text)
     print(f'# What was set after {steps[0][0]} was read:')
     for (_, before), (name, after) in pairwise(steps):

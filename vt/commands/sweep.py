@@ -27,15 +27,16 @@ from rich.console import Console
 
 from vt.apis.published import named_weights
 from vt.engine.interruption.work_directory import RECORD
-from vt.engine.prepare import ROOT, Request, leaves, prepare
+from vt.engine.prepare import Request, leaves, prepare
 from vt.engine.reporting import in_one_line
 from vt.engine.run_record import digest_config
 from vt.errors import UserError
-from vt.files import open_plain, read_json, write_atomically
+from vt.files import ROOT, open_plain, read_json, write_atomically
 
 from .arguments import parse_options
 
 TRAIN = ROOT / 'tools/train.py'
+KILLED = 9  # number of SIGKILL, which Windows does not have
 MARK = 'sweep_run.json'  # written at the start of a run, as its record is at the end
 NOT_SWEPT = {'randomness.seed': 'use --seeds', 'work_dir': 'use --work-dir'}
 
@@ -271,7 +272,7 @@ def train_run(run: SweepRun, device: int | None = None) -> str | None:
 def find_reason(output: str, code: int) -> str:
     """Return the signal that ended a run, or the error in its output, else its last line."""
     if code < 0:
-        advice = '; the memory of the machine may be too small' if code == -signal.SIGKILL else ''
+        advice = '; the memory of the machine may be too small' if code == -KILLED else ''
         return f'killed by signal {-code} ({signal.strsignal(-code)}){advice}'
     lines = [line for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith('error: ')]

@@ -180,7 +180,8 @@ def find_sources(
     """
     model = cfg.get('model', {})
     head = model.get('head') or model.get('decode_head')
-    num_classes = head.get('num_classes') if isinstance(head, dict) else None
+    given = head.get('num_classes') if isinstance(head, dict) else None
+    num_classes = given if isinstance(given, int) else None  # 'auto' where the data could not be read
     parts: list[tuple[str, dict, list[dict]]] = []
     for split in splits:
         data = (cfg.get(f'{split}_dataloader') or {}).get('dataset')

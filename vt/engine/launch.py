@@ -14,8 +14,9 @@ from torch import nn
 from vt.errors import UserError
 
 from .console import quiet
+from .num_classes import enter_num_classes
 from .preparation import check_image_channels
-from .prepare import complete, model_of
+from .prepare import complete, datasets_of, model_of
 from .runner import VTRunner
 
 
@@ -38,6 +39,7 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
 
 def build_prepared(cfg: Config) -> Runner:
     """Build the runner of a config that :func:`vt.engine.prepare.prepare` has completed, as :func:`build_runner`."""
+    enter_num_classes(cfg, datasets_of(cfg))
     check_image_channels(cfg)
     named = cfg.get('runner_type') or Runner
     kind = RUNNERS.get(named) if isinstance(named, str) else named

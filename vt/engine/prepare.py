@@ -9,6 +9,7 @@ import copy
 import os
 import traceback
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,13 +24,10 @@ from vt.errors import MissingFileError, UserError
 
 from .checks.config import accepted_arguments, check_config, find_types
 from .default_hooks import enter_defaults
+from .num_classes import enter_num_classes
 from .reporting import in_one_line
 
 DISTRIBUTION = 'visual-transformers'  # name for pip; vt on PyPI is another project
-# Folder of configs/, tools/ and model-index.yml. OpenMMLab's libraries look for them in .mim of the package; in the
-# repository these are links.
-PACKAGE = Path(__file__).parents[1]
-ROOT = (PACKAGE / '.mim/configs').resolve().parent
 LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 NUM_FOLDS, FOLD_SEED = 5, 0  # defaults; samples are shuffled by a fixed seed, so that all runs have the same folds
 SIDES = ('scale', 'scales', 'size', 'crop_size', 'target_size')  # arguments of a step of a pipeline, in pixels
@@ -85,6 +83,10 @@ def prepare_in_steps(path: str, request: Request) -> Iterator[tuple[str, Config]
     """Yield the config in the file, and what each step of :func:`prepare` makes of it, each with the step's name."""
     for name, cfg in read_in_steps(path, request):
         yield name, cfg
+    cfg = copy.deepcopy(cfg)
+    with suppress(Exception):  # the check of the data tells why, or building the runner
+        enter_num_classes(cfg, datasets_of(cfg))
+    yield 'classes of the data', cfg
     check_config(cfg, request.options)
     yield 'defaults of runs', complete(cfg, request.amp)
 

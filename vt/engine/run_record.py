@@ -92,13 +92,14 @@ def _total(runner: Runner, name: str) -> float | None:
 def describe_origin(device: torch.device | str = 'cpu') -> dict[str, Any]:
     """Return the origin of a measurement: ``command`` of this process, name of the ``device``, library ``versions``.
 
-    The command has the program's path from the working directory, where it is in it.
+    The command has the program's path from the working directory, where it is in it, or ``-m vt`` and its name there.
     """
     program = Path(sys.argv[0])
     if program.is_relative_to(Path.cwd()):
         program = program.relative_to(Path.cwd())
+    start = [str(program)] if program.suffix else ['-m', *program.name.split()]
     return dict(
-        command=shlex.join(['python', str(program), *sys.argv[1:]]),
+        command=shlex.join(['python', *start, *sys.argv[1:]]),
         device=describe_device(torch.device(device)),
         versions=_versions(),
     )

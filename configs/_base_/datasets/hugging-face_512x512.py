@@ -1,5 +1,5 @@
 # Images and masks of a data set that Hugging Face's library `datasets` saved by `save_to_disk` (extra [datasets]):
-# set data_root, its folder, classes, and num_classes in the model; and splits and columns, if their names differ.
+# set data_root, its folder, and classes; and splits and columns, if their names differ.
 _base_ = 'segmentation_loaders.py'
 
 data_root = 'data/scenes'

@@ -1,9 +1,9 @@
 # Images and labels of a data set that Hugging Face's library `datasets` saved by `save_to_disk` (extra [datasets]):
-# set data_root, its folder, and num_classes in the model; and splits and columns, if their names differ.
+# set data_root, its folder; and splits and columns, if their names differ.
 _base_ = 'imagenet_bs32.py'
 
 data_root = 'data/images'
-data_preprocessor = dict(num_classes=None)  # only needed for mixing of images
+data_preprocessor = dict(num_classes='auto')  # as of the head; needed for mixing of images
 
 # VT's tools insert data_root into data sets that do not set their own.
 train_dataloader = dict(

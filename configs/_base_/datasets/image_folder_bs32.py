@@ -1,10 +1,10 @@
-# Folder of images, one folder per class: <data_root>/{train,val}/<class>/. Set data_root, and num_classes in the model.
+# Folder of images, one folder per class: <data_root>/{train,val}/<class>/. Set data_root.
 _base_ = 'imagenet_bs32.py'
 
 data_root = 'data/images'
 # Suffixes of images, in lower case; upper case is read too.
 extensions = ['.bmp', '.jpeg', '.jpg', '.pbm', '.pgm', '.png', '.ppm', '.tif', '.tiff', '.webp']
-data_preprocessor = dict(num_classes=None)  # only needed for mixing of images
+data_preprocessor = dict(num_classes='auto')  # as of the head; needed for mixing of images
 
 # VT's tools insert data_root into data sets that do not set their own.
 train_dataloader = dict(

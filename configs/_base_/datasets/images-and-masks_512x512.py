@@ -1,5 +1,5 @@
 # Any images with a mask each: <data_root>/images/{train,val}/NAME.jpg and <data_root>/masks/{train,val}/NAME.png.
-# Set data_root, metainfo.classes of each data set, and num_classes in the model.
+# Set data_root, and metainfo.classes of each data set.
 _base_ = 'segmentation_loaders.py'
 
 data_root = 'data/scenes'

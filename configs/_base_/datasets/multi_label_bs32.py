@@ -1,5 +1,5 @@
 # Images with several labels each: <data_root>/train.csv and val.csv, of the images in <data_root>/train and val.
-# Set data_root, and num_classes in the model.
+# Set data_root.
 _base_ = 'image_folder_bs32.py'
 
 train_dataloader = dict(

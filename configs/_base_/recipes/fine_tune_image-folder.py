@@ -22,7 +22,7 @@ model = dict(
     type='ImageClassifier',
     head=dict(
         type='LinearClsHead',
-        num_classes=2,
+        num_classes='auto',
         in_channels=384,
         loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1, mode='original'),
         topk=(1,),

@@ -6,8 +6,9 @@ import torch
 from torchvision.transforms import v2
 
 from projects.speed.torchvision_step import TorchVision
-from vt.engine.prepare import ROOT, read_config
+from vt.engine.prepare import read_config
 from vt.errors import UserError
+from vt.files import ROOT
 from vt.registry import TRANSFORMS
 
 

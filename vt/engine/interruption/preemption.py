@@ -16,6 +16,8 @@ from vt.registry import HOOKS
 
 from .checkpoint_hook import CheckpointHook, is_accumulating
 
+SIGNALS = tuple(name for name in ('SIGTERM', 'SIGUSR1') if hasattr(signal, name))  # Windows has not all
+
 
 @HOOKS.register_module()
 class PreemptionHook(Hook):
@@ -31,7 +33,7 @@ class PreemptionHook(Hook):
 
     priority = 'LOWEST'
 
-    def __init__(self, signals: tuple[str, ...] = ('SIGTERM', 'SIGUSR1')) -> None:
+    def __init__(self, signals: tuple[str, ...] = SIGNALS) -> None:
         self.signals = [signal.Signals[name] for name in signals]
         self._received = 0
         self._previous_handlers: dict[signal.Signals, Any] = {}
@@ -68,6 +70,7 @@ class PreemptionHook(Hook):
 
 def end_workers() -> None:
     """Kill all workers; one that has just started still has the run's signal handler, and Python would wait for it."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # PyTorch's handler would raise an error
+    if hasattr(signal, 'SIGCHLD'):
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # PyTorch's handler would raise an error
     for worker in multiprocessing.active_children():
         worker.kill()

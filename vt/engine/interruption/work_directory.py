@@ -1,22 +1,22 @@
 """The folder of a training: one training at a time, the checkpoint that it starts from, nothing of another run lost."""
 
-import fcntl
 import os
 import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TextIO
 
+from filelock import FileLock, Timeout
 from mmengine.dist import broadcast_object_list, is_main_process
 
 from vt.checkpoints.reading import find_newest_checkpoint, own_checkpoints
 from vt.engine.prepare import require_file
 from vt.engine.processes.distributed import any_process, number_in
 from vt.errors import UserError
-from vt.files import open_plain
+from vt.files import fcntl, open_plain
 from vt.untrusted_text import printable
 
 LOCK, RECORD = 'run.lock', 'training.json'
@@ -64,28 +64,33 @@ def use_work_directory(work_dir: str, start: str | None) -> Iterator[tuple[str |
             lock.truncate(0)
 
 
-def lock_folder(folder: Path) -> TextIO:
-    """Lock a work directory for this process, until the returned file is closed or the process ends.
+@contextmanager
+def lock_folder(folder: Path) -> Iterator[TextIO]:
+    """Lock a work directory for this process within the block, and provide the file that tells others about the run.
 
     It is a record lock: the system releases it however the process ends, it works over NFS, and forked processes do not
-    inherit it. Opening and closing the file again in this process would release it.
+    inherit it. Opening and closing the file again in this process would release it. On Windows, which has none and
+    where others could not read a locked file, another file is locked.
 
     Raises:
         UserError: another process has locked the folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    file = open_plain(folder / LOCK, 'a+')
-    try:
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError) as error:
-        file.seek(0)
-        raise UserError(
-            f'{folder} is in use by another training ({file.read(200).strip() or "just started"}): wait until it '
-            'ends, stop it, or choose another --work-dir'
-        ) from error
-    except OSError as error:
-        print(f'warning: {folder} cannot be locked ({error}): do not start another training in it', file=sys.stderr)
-    return file
+    with open_plain(folder / LOCK, 'a+') as file, ExitStack() as locks:
+        try:
+            if fcntl:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            else:
+                locks.enter_context(FileLock(folder / f'{LOCK}.windows', blocking=False))
+        except (BlockingIOError, PermissionError, Timeout) as error:
+            file.seek(0)
+            raise UserError(
+                f'{folder} is in use by another training ({file.read(200).strip() or "just started"}): wait until it '
+                'ends, stop it, or choose another --work-dir'
+            ) from error
+        except OSError as error:
+            print(f'warning: {folder} cannot be locked ({error}): do not start another training in it', file=sys.stderr)
+        yield file
 
 
 def choose_start(folder: Path, start: str | None, is_own: bool) -> tuple[str | None, list[str]]:

@@ -1,0 +1,86 @@
+"""``python -m vt COMMAND``: the tools from any folder, by names or paths, also on systems without Unix's modules."""
+
+import os
+import subprocess
+import sys
+
+import mmcv
+import numpy as np
+import pytest
+from bad_input.small_runs import DIGITS
+from tool_runner import ROOT
+
+import vt.__main__ as front_door
+from vt.apis.model_zoo import find_source
+from vt.errors import UserError
+
+OPTIONS = 'train_dataloader.dataset.indices=8', 'train_dataloader.batch_size=4', 'val_dataloader.dataset.indices=4'
+# The modules that Windows lacks cannot be imported, and processes are started as there and on macOS.
+ELSEWHERE = """
+import multiprocessing, platform, sys
+
+if __name__ == '__main__':
+    sys.modules.update(dict.fromkeys(('fcntl', 'resource', 'termios', 'pwd', 'grp')))
+    platform.system = lambda: 'Windows'  # MMEngine asks it
+    multiprocessing.set_start_method('spawn')
+    from vt.__main__ import main
+    main()
+"""
+
+
+def test_every_tool_is_a_command_with_its_sentence(monkeypatch, capsys):
+    monkeypatch.setattr(sys, 'argv', ['vt'])
+    front_door.main()
+    lines = capsys.readouterr().out.splitlines()[2:]
+    tools = {path.stem.replace('_', '-') for path in (ROOT / 'tools').rglob('*.py')}
+    assert {line.split()[0] for line in lines} == tools
+    assert all(len(line.split()) > 3 for line in lines)
+
+
+@pytest.mark.parametrize('given', ['check-dataset', 'check_dataset', 'check'])
+def test_a_command_is_a_tool_by_the_first_letters_of_its_name(given, monkeypatch, capsys):
+    monkeypatch.setattr(sys, 'argv', ['vt', given, '--help'])
+    with pytest.raises(SystemExit, match='0'):
+        front_door.main()
+    assert capsys.readouterr().out.startswith('usage: vt check-dataset [-h]')
+
+
+@pytest.mark.parametrize(
+    ('given', 'advice'), [('trian', 'did you mean train? '), ('ex', 'did you mean explore or export? '), ('x', '')]
+)
+def test_another_command_is_refused_in_a_line(given, advice, monkeypatch, capsys):
+    monkeypatch.setattr(sys, 'argv', ['vt', given])
+    with pytest.raises(SystemExit, match='1'):
+        front_door.main()
+    line = f'error: there is no command {given!r}: {advice}python -m vt --help lists all\n'
+    assert capsys.readouterr().err == line
+
+
+def test_a_config_is_a_name_or_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = str(ROOT / 'configs/vt_resnet/vt-resnet18_digits.py')
+    for name in ('vt-resnet18_digits', 'VT-ResNet18_digits'):
+        assert find_source(name) == config
+    for path in (config, 'missing.py', 'mmpretrain::resnet/resnet18_8xb32_in1k.py', '.'):
+        assert find_source(path) == path
+    with pytest.raises(UserError, match="there is no model 'vt-resnet18_digit': did you mean vt-resnet18_digits"):
+        find_source('vt-resnet18_digit')
+
+
+@pytest.mark.slow
+def test_train_resume_and_predict_without_the_modules_of_unix(tmp_path):
+    (tmp_path / 'vt_elsewhere.py').write_text(ELSEWHERE)
+    (tmp_path / 'digits.py').write_text(DIGITS)
+    mmcv.imwrite(np.full((8, 8, 3), 100, np.uint8), str(tmp_path / 'photo.png'))
+    env = os.environ | dict(PYTHONPATH=str(ROOT))
+    for command in (
+        ['train', 'digits.py', '--cfg-options', *OPTIONS, 'train_dataloader.num_workers=1'],
+        ['train', 'digits.py', '--resume', '--cfg-options', *OPTIONS, 'train_cfg.max_epochs=2'],
+        ['predict', 'work_dirs/digits/digits.py', 'work_dirs/digits/epoch_2.pth', 'photo.png', '--out', 'found.json'],
+    ):
+        result = subprocess.run(
+            [sys.executable, 'vt_elsewhere.py', *command], cwd=tmp_path, env=env, capture_output=True, text=True
+        )
+        assert result.returncode == 0, result.stderr
+    assert {path.name for path in tmp_path.glob('work_dirs/digits/epoch_*')} == {'epoch_1.pth', 'epoch_2.pth'}
+    assert (tmp_path / 'found.json').is_file()

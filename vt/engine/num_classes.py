@@ -1,0 +1,59 @@
+"""``num_classes='auto'`` in a model: the number of classes of its checkpoint or of its data."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mmengine.config import Config
+from mmengine.registry import DATASETS
+
+from vt.errors import UserError
+
+from .reporting import in_one_line
+
+AUTO = 'auto'
+
+
+def enter_num_classes(cfg: Config, datasets: Sequence[dict], classes: Sequence[str] | None = None) -> None:
+    """Replace ``num_classes='auto'`` in the model and its preprocessor by a number, in place.
+
+    Args:
+        cfg: the config.
+        datasets: its data sets, inside wrappers; the classes are those of the first that can be read.
+        classes: names of the classes of a checkpoint, which come before those of the data.
+
+    Raises:
+        UserError: the data cannot be read, or have no class names.
+    """
+    parts = list(_undecided([cfg.get('model'), cfg.get('data_preprocessor')]))
+    if not parts:
+        return
+    number = (cfg.model.get('head') or {}).get('num_classes')
+    if not isinstance(number, int):  # else the preprocessor alone is undecided
+        number = len(classes or _classes_of_data(datasets, cfg.get('default_scope')))
+    for part in parts:
+        part['num_classes'] = number
+
+
+def _undecided(value: Any) -> Iterator[dict]:
+    """Yield the dicts in a value that have ``num_classes='auto'``."""
+    if isinstance(value, dict) and value.get('num_classes') == AUTO:
+        yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ():
+        yield from _undecided(part)
+
+
+def _classes_of_data(datasets: Sequence[dict], scope: str | None) -> Sequence[str]:
+    errors: list[Exception] = []
+    for dataset in datasets:
+        try:
+            with DATASETS.switch_scope_and_registry(scope):
+                built = DATASETS.build(dict(dataset, pipeline=[], lazy_init=True))
+                if not built.metainfo.get('classes'):  # of folders and tables they are known only now
+                    built.full_init()
+        except Exception as error:
+            errors.append(error)
+            continue
+        if classes := built.metainfo.get('classes'):
+            return classes
+    why = f' ({in_one_line(errors[0])})' if errors else ', which name none'
+    raise UserError(f"num_classes='{AUTO}' is the number of classes of the data{why}; give a number")
