@@ -11,8 +11,6 @@ from apis.small_models import write_image
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import Registry
-from mmseg.apis import MMSegInferencer
-from torch.testing import assert_close
 from video.written_videos import write
 
 from vt import apis, record_attention
@@ -53,8 +51,6 @@ def test_an_image_of_the_networks_size_is_classified_as_the_sample_that_it_is(cl
             (result,) = inferencer(given)
             assert result['pred_scores'] == pytest.approx(expected.pred_score.numpy(), abs=1e-6)
             assert result['pred_class'] == str(int(expected.pred_label))
-    names = apis.ClassificationInferencer(model, classes=list('abcdefghij'))
-    assert names(str(image))[0]['pred_class'] == 'abcdefghij'[int(expected.pred_label)]
 
 
 def test_batches_change_nothing_and_other_sizes_do(classifier, tmp_path):
@@ -70,45 +66,17 @@ def test_batches_change_nothing_and_other_sizes_do(classifier, tmp_path):
     assert (height, width) == (256, 358)  # it is enlarged, to be read
 
 
-def test_mixed_precision_is_the_key_of_tests(classifier, segmentor, tmp_path):
-    for config, checkpoint, model, sample in (classifier, segmentor):
-        image = str(write_image(tmp_path / 'image.png', sample['inputs']))
-        cfg = model.cfg.copy()
-        cfg.test_cfg = dict(fp16=True)
-        inferencer, dtypes = apis.inferencer_of(cfg, checkpoint), set()
-        inferencer.model.backbone.register_forward_hook(lambda *call: dtypes.add(call[-1][-1].dtype))  # noqa: B023
-        (found,) = _predict(inferencer, image)
-        (expected,) = _predict(apis.inferencer_of(model), image)
-        assert dtypes == {torch.bfloat16}
-        if config == classifier[0]:
-            assert_close(found.pred_score, expected.pred_score, rtol=0, atol=0.02)
-            assert inferencer(image)[0]['pred_scores'].dtype == np.float32
-        else:
-            assert (found.pred_sem_seg.data == expected.pred_sem_seg.data).float().mean() > 0.9
-
-
-def test_a_users_own_mixed_precision_stays(classifier):
-    inferencer, dtypes = apis.inferencer_of(classifier[2]), set()
-    handle = inferencer.model.backbone.register_forward_hook(lambda *call: dtypes.add(call[-1][-1].dtype))
-    with torch.autocast('cpu', torch.bfloat16):
-        (result,) = inferencer(np.zeros((32, 32, 3), np.uint8))
-    handle.remove()
+def test_mixed_precision_is_the_key_of_tests(classifier, tmp_path):
+    _, checkpoint, model, sample = classifier
+    image = str(write_image(tmp_path / 'image.png', sample['inputs']))
+    cfg = model.cfg.copy()
+    cfg.test_cfg = dict(fp16=True)
+    inferencer, dtypes = apis.inferencer_of(cfg, checkpoint), set()
+    inferencer.model.backbone.register_forward_hook(lambda *call: dtypes.add(call[-1][-1].dtype))
+    (found,), (expected,) = inferencer(image), apis.inferencer_of(model)(image)
     assert dtypes == {torch.bfloat16}
-    assert result['pred_scores'].sum() == pytest.approx(1, abs=1e-6)
-
-
-def test_a_folder_may_be_a_path(classifier, segmentor, tmp_path):
-    for *_, model, sample in (classifier, segmentor):
-        for name in 'ab':
-            write_image(tmp_path / f'{name}.png', sample['inputs'])
-        inferencer = apis.inferencer_of(model)
-        found = [inferencer(tmp_path), inferencer(str(tmp_path))]
-        if model is classifier[2]:
-            found = [[each['pred_label'] for each in results] for results in found]
-        else:
-            found = [np.stack(results['predictions']) for results in found]
-        assert len(found[0]) == 2
-        assert np.array_equal(*found)
+    assert found['pred_scores'] == pytest.approx(expected['pred_scores'], abs=0.02)
+    assert found['pred_scores'].dtype == np.float32
 
 
 def test_files_are_decoded_once_by_threads_in_their_order(tmp_path, monkeypatch):
@@ -137,30 +105,18 @@ def test_files_are_decoded_once_by_threads_in_their_order(tmp_path, monkeypatch)
         assert torch.equal(sample['inputs'], images(file)['inputs'])
 
 
-def test_a_grey_image_and_numbers_for_all_channels(tmp_path):
-    pixels = noise(28, 28)
-    mmcv.imwrite(pixels, str(tmp_path / 'grey.png'))
-    pipeline = [dict(type='LoadImageFromFile', color_type='grayscale'), dict(type='PackInputs')]
-    preprocessor = dict(type='ClsDataPreprocessor', mean=127.5, std=127.5)
-    model = dict(backbone=dict(type='LeNet5', num_classes=10), data_preprocessor=preprocessor)
-    samples = Samples(Config(dict(model=model, test_dataloader=dict(dataset=dict(pipeline=pipeline)))))
-    assert (samples.prepared.mean, samples.prepared.std) == ((127.5,), (127.5,))
-    assert np.array_equal(samples(str(tmp_path / 'grey.png'))['inputs'], pixels[None])
-
-
-@pytest.mark.parametrize(('side', 'most'), [(8, 6), (8_000, 2)])
-def test_of_large_samples_few_are_read_ahead(side, most):
+def test_of_large_samples_few_are_read_ahead():
     begun = []
 
     def read(source):
         begun.append(source)
-        return dict(inputs=torch.zeros(1, 1, 1).expand(3, side, side), source=source)
+        return dict(inputs=torch.zeros(1, 1, 1).expand(3, 8_000, 8_000), source=source)
 
     ahead = []
     for number, sample in enumerate(read_ahead(read, range(20), workers=4, batch_size=2), 1):
         assert sample['source'] == number - 1
         ahead.append(len(begun) - number)
-    assert max(ahead) <= most
+    assert max(ahead) <= 2
     assert len(begun) == 20
 
 
@@ -175,13 +131,6 @@ def test_threads_and_a_single_image_change_nothing(classifier, tmp_path):
     assert np.array_equal(alone['pred_scores'], listed['pred_scores'])
     weight = inferencer.model.backbone.layer2[0].conv1.weight
     assert weight.is_contiguous(memory_format=torch.channels_last)
-    kept = apis.get_model(config, checkpoint)
-    kept.cfg.speed = dict(channels_last=False)
-    apis.inferencer_of(kept)
-    assert kept.backbone.layer2[0].conv1.weight.is_contiguous()
-    kept.cfg.speed = dict(nonsense=1)
-    with pytest.raises(UserError, match="speed: it has no argument 'nonsense'"):
-        apis.inferencer_of(kept.cfg, checkpoint)
 
 
 def _predict(inferencer, *inputs):
@@ -202,14 +151,6 @@ def test_a_scene_is_segmented_as_the_sample_that_it_is_and_any_other_at_its_size
     assert inferencer.draw(inferencer.pixels(large), _predict(inferencer, large)[0]).shape == large.shape
 
 
-def test_mmsegmentations_own_inferencer_takes_the_path_of_a_config():
-    path = str(apis.find_config('vt-fpn_r50_4xb4-160k_ade20k-512x512'))
-    with pytest.warns(UserWarning, match='Checkpoint is not loaded'):
-        inferencer = MMSegInferencer(path, device='cpu', show_progress=False)
-    labels = inferencer(np.zeros((64, 64, 3), np.uint8))['predictions']
-    assert labels.shape == (64, 64)
-
-
 def test_a_video_is_classified_as_the_sample_that_it_is(video_model, tmp_path):
     config, checkpoint, model, sample = video_model
     frames = [frame.permute(1, 2, 0).contiguous().numpy() for frame in sample['inputs'].unbind(1)]
@@ -224,9 +165,8 @@ def test_a_video_is_classified_as_the_sample_that_it_is(video_model, tmp_path):
     assert inferencer([str(video), str(longer)], batch_size=2)[1]['pred_label'] in range(8)
 
 
-@pytest.mark.parametrize('kind', ['classifier', 'segmentor', 'video_model'])
-def test_a_model_is_resolved_read_and_built_once(kind, request, monkeypatch):
-    config, checkpoint = request.getfixturevalue(kind)[:2]
+def test_a_model_is_resolved_read_and_built_once(classifier, monkeypatch):
+    config, checkpoint = classifier[:2]
     calls = []
 
     def count(owner, name):
@@ -251,18 +191,11 @@ BLACK = np.zeros((40, 40, 3), np.uint8)
         ('classifier', lambda inferencer: inferencer(BLACK, batch_size=0), 'batch_size=0 must be at least 1'),
         ('classifier', lambda inferencer: inferencer(Path('empty')), 'contains no file'),
         ('classifier', lambda inferencer: inferencer('none.png'), 'there is no image '),
-        ('classifier', lambda inferencer: inferencer('nothing.png'), 'is no image'),
         ('classifier', lambda inferencer: inferencer('text.png'), 'is no image'),
-        ('segmentor', lambda inferencer: inferencer('text.png'), 'is no image'),
         ('video_model', lambda inferencer: inferencer('gone.mp4'), r'^there is no video .*gone.mp4$'),
         ('video_model', lambda inferencer: inferencer(BLACK), 'takes videos: give the path of a file, not an array'),
         ('classifier', lambda inferencer: apis.extract_tokens(inferencer.model, BLACK), 'images is a single image'),
         ('classifier', lambda inferencer: apis.extract_tokens(inferencer.model, []), 'images is empty'),
-        (
-            'classifier',
-            lambda inferencer: apis.extract_tokens(inferencer.model, [BLACK.transpose(2, 0, 1)]),
-            r'an image is \(3, 40, 40\), uint8',
-        ),
         (
             'classifier',
             lambda inferencer: apis.extract_tokens(inferencer.model, [BLACK.astype(np.float32)]),
@@ -273,20 +206,10 @@ BLACK = np.zeros((40, 40, 3), np.uint8)
 def test_what_can_not_be_predicted_is_one_line(kind, call, message, request, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'empty').mkdir()
-    (tmp_path / 'nothing.png').write_bytes(b'')
     (tmp_path / 'text.png').write_bytes(b'text')
     with pytest.raises(UserError, match=message) as error:
         call(apis.inferencer_of(request.getfixturevalue(kind)[2]))
     assert '\n' not in str(error.value)
-
-
-def test_a_model_that_can_not_be_made_is_one_line(classifier, segmentor):
-    with pytest.raises(UserError, match="is not the model's: of "):
-        apis.inferencer_of(segmentor[0], classifier[1])
-    with pytest.raises(UserError, match='there are no published weights of '):
-        apis.inferencer_of(classifier[0])
-    with pytest.raises(UserError, match="device 'cuda:x' cannot be used"):
-        apis.get_model('vt-resnet18_digits', device='cuda:x')
 
 
 def test_tokens_maps_and_attention_are_the_recorders(classifier, segmentor):

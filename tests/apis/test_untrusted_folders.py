@@ -157,7 +157,7 @@ def test_changed_folders_do_nothing_that_a_harmless_one_does_not(name, saved, tr
     changes = st.tuples(anywhere, values | st.builds(dict, type=types)) | st.tuples(of_types, types)
     changes |= st.tuples(of_numbers, st.sampled_from([1, 2, 3, 0.5]))  # of which some are accepted
 
-    @settings(max_examples=EXAMPLES or 60, derandomize=not EXAMPLES)
+    @settings(max_examples=EXAMPLES or 40, derandomize=not EXAMPLES)
     @given(changes)
     def read_changed(change):
         write_into(folder, changed(content, *change))
@@ -202,34 +202,16 @@ BAD = {
     'a word': ('"library, format, scope, model, pipeline"', 'config.json contains a str, not a dict; give a folder'),
     'no JSON': ('model = dict()', 'is damaged: JSONDecodeError: Expecting value'),
     'too deep': ('[' * 200_000, 'is damaged: RecursionError: '),
-    'a number of many digits': ('{"format": ' + '1' * 5000 + '}', 'is damaged: ValueError: '),
-    'tuples in tuples': (
-        'model.backbone.num_tokens',
-        {'tuple': [{'tuple': []}]},
-        'num_tokens=((),) must be of type int',
-    ),
-    'no number': (
-        'model.backbone.num_tokens',
-        float('nan'),
-        'num_tokens=nan is not a string, or a number up to 131,072',
-    ),
-    'half a letter': ('model.backbone.type', '\ud800', "type='\\ud800' is none of the types of saved models"),
+    'no number': ('model.backbone.num_tokens', float('nan'), 'num_tokens=nan is not a string, or a number up to 131'),
     'another format': ('format', 1, 'is not a model of visual-transformers in format 4'),
     'no model': ('model', [], 'model has no type'),
-    'a key of its own': ('test_dataloader', {}, 'test_dataloader is not in the config of a saved model'),
     'a function': ('model.neck.type', 'os.system', "neck.type='os.system' is none of the types of saved models"),
-    'no name': ('model.neck.type', ['vt.TokenAverage'], 'is none of the types of saved models'),
     'another scope': ('scope', 'os', "scope='os' is none of mmpretrain, mmseg"),
-    'unknown option': ('model.backbone.depht', 18, "VTResNet has no argument 'depht'"),
     'weights to begin from': ('model.init_cfg', {}, "model has the key 'init_cfg', which is not allowed"),
     'a wrong number': ('model.backbone.depth', 'eighteen', "depth='eighteen' is not allowed in a saved model"),
-    'another number': ('model.backbone.depth', 19, 'changed, in model.backbone (vt.VTResNet): KeyError'),
-    'a list as a part': ('model.backbone', [1], 'changed, in ImageClassifier: TypeError'),
-    'a size of another kind': ('model.head.in_channels', [64], 'in model.head (LinearClsHead): TypeError: '),
     'a file': ('model.head.loss.class_weight', 'weights.pkl', "='weights.pkl' is not allowed in a saved"),
     'a step': ('pipeline', [dict(type='os.abort')], "pipeline.0.type='os.abort' is none of the types"),
     'an expression': ('pipeline', [dict(type='Resize', interpolation='1+1')], "0.interpolation='1+1' is not allowed"),
-    'an unknown option of a step': ('pipeline', [CROP | dict(crop=1)], "CenterCrop has no argument 'crop'"),
     'a step of another size': ('pipeline', [CROP | dict(crop_size=-1)], 'is damaged: AssertionError'),
     'a shape of text': ('shape', ['3', 32, 32], "shape=['3', 32, 32] is not the shape of an input"),
     'names beside the weights': ('classes', ['a'], 'classes is not in the config of a saved model'),
@@ -271,6 +253,7 @@ def test_a_scope_that_its_parts_replace_is_not_imported(saved, trapped, watch):
     assert not [each for each in events if 'trap_module' in each[1]]
 
 
+@pytest.mark.slow  # it needs a process that has imported no model
 def test_types_are_no_names_of_modules(saved, tmp_path):
     """mmengine's registries import a module of the name of a type that they do not hold."""
     content = (saved[CLASSIFIER] / 'config.json').read_text()
