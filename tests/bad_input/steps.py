@@ -1,36 +1,15 @@
 """Steps of a pipeline, hooks and a preprocessor that fail, each in its own way."""
 
 import multiprocessing
-import os
-import signal
 import time
 from pathlib import Path
 
-import numpy as np
 from mmcv.transforms import BaseTransform
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS, MODELS, TRANSFORMS
 from mmpretrain.models import ClsDataPreprocessor
 
 from vt.errors import UserError
-
-
-@TRANSFORMS.register_module()
-class Kill(BaseTransform):
-    """End the process, as the system does when memory runs out."""
-
-    def transform(self, results):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-@TRANSFORMS.register_module()
-class Spoil(BaseTransform):
-    """Make the loss NaN where an image's name says so."""
-
-    def transform(self, results):
-        if 'spoilt' in results['img_path']:
-            results['img'] = np.full_like(results['img'], np.nan, dtype=np.float32)
-        return results
 
 
 @TRANSFORMS.register_module()

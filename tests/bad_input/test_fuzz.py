@@ -76,7 +76,7 @@ def test_configs_with_mistakes(name):
     kinds = st.sampled_from(['set', 'set', 'delete', 'rename', 'add'])
     check_config(Config(copy.deepcopy(base_config(name))))
 
-    @settings(max_examples=EXAMPLES or 100, derandomize=not EXAMPLES)
+    @settings(max_examples=EXAMPLES or 50, derandomize=not EXAMPLES)
     @given(st.lists(st.tuples(places, kinds, junk | copied), min_size=1, max_size=2))
     def check_some(changes):
         config = copy.deepcopy(base_config(name))

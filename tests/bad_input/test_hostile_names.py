@@ -3,15 +3,12 @@
 import json
 import os
 
-import numpy as np
 import pytest
 from bad_input.images import RGB, encode
 from bad_input.small_runs import FOLDER, SCENES, refuse, train
-from mmengine.dataset import pseudo_collate
 from tool_runner import assert_one_line, call
 
 from vt.analysis.tables import print_table, to_csv, to_markdown
-from vt.apis import ClassificationInferencer
 from vt.explorer.views import STYLE, View, render
 
 RED = '\x1b[31mred\x1b[0m'
@@ -69,20 +66,6 @@ def test_tables_show_names_and_obey_none(name, capsys):
         text.encode()
         assert all(line.isprintable() for line in text.splitlines())
         assert '[red]x[/red]' in text
-
-
-@pytest.mark.parametrize('name', ['$\\frac$', '\\'])
-def test_names_of_classes_are_drawn_as_they_are(name, small_model):
-    """Matplotlib takes what is between two dollars for a formula."""
-    model = small_model('vt-resnet18-half_digits')[2]
-    image = np.zeros((300, 400, 3), np.uint8)
-    drawn = []
-    for names in ([name] * 10, ['x'] * 10):
-        inferencer = ClassificationInferencer(model, classes=names)
-        (prediction,) = inferencer.forward(pseudo_collate([inferencer.pipeline(image)]))
-        drawn.append(inferencer.draw(image, prediction))
-    assert drawn[0].shape == drawn[1].shape
-    assert (drawn[0] != drawn[1]).any()
 
 
 def test_reports_show_names_as_text():

@@ -168,6 +168,7 @@ def test_mmpretrains_t2t_vit_takes_its_authors_scale(monkeypatch):
 FLAT = ('token', 'pos', 'table', 'messenger')  # drawn alike in every axis
 
 
+@cache
 def read_files():
     """Of each model: our config's name, the source, the largest logit, the first ones, and shapes by name."""
     files = []
@@ -237,7 +238,7 @@ def swin():
 def build_swin():
     init_default_scope('mmpretrain')
     cfg = Config.fromfile(find_config('swin-tiny' + SUFFIX)).model.to_dict()
-    widths = [dict(channels=12 * 2**index, depth=2, num_heads=2) for index in range(4)]
+    widths = [dict(channels=12 * 2**index, depth=1, num_heads=2) for index in range(4)]
     stages = [stage | width for stage, width in zip(cfg['backbone']['stages'], widths)]
     backbone = cfg['backbone'] | dict(stages=stages)
     head = dict(type='LinearClsHead', num_classes=7, in_channels=96)
@@ -245,15 +246,15 @@ def build_swin():
     return MODELS.build(dict(type='ImageClassifier', backbone=backbone, neck=cfg.get('neck'), head=head))
 
 
-def microsoft(stages=4, width=12, classes=7, depth=2):
+def microsoft(depth=1):
     """A small file of Microsoft's Swin."""
     wanted = next(shapes for name, _, _, _, shapes in read_files() if name == 'swin-tiny')
     state = {}
     for name, shape in wanted.items():
         layer = re.match(r'layers\.(\d)\.(blocks\.(\d)|downsample)', name)
-        if layer and (int(layer[1]) >= stages or int(layer[3] or 0) >= depth):
+        if layer and int(layer[3] or 0) >= depth:
             continue
-        sides = tuple(side * width // 96 if side % 96 == 0 else classes if side == 1000 else side for side in shape)
+        sides = tuple(side // 8 if side % 96 == 0 else 7 if side == 1000 else side for side in shape)
         if 'bias_table' in name:
             sides = (shape[0], 2)
         state[name] = draw(name, sides)
@@ -320,16 +321,10 @@ def loaded_swin():
 def test_coordinates_that_count_from_another_window_are_refused():
     """Of a Swin v2 that was fine-tuned at a larger window than it was trained with."""
     backbone = get_model('swinv2-tiny_16xb64-300e_in1k').backbone
-    for window, refused in ((0, False), (6, True)):
-        theirs = timm.create_model('swinv2_tiny_window8_256', pretrained_window_sizes=(window,) * 4)
-        tables = {name: table for name, table in theirs.named_buffers() if name.endswith('coords_table')}
-        state = theirs.state_dict() | tables
-        assert len(tables) == 12
-        if refused:
-            with pytest.raises(UserError, match=r'also has stages\.0\.blocks\.0\.attention\.part\.bias\.coordinates'):
-                load_part(backbone, state)
-        else:
-            assert len(load_part(backbone, state)) == len(backbone.state_dict())
+    theirs = timm.create_model('swinv2_tiny_window8_256', pretrained_window_sizes=(6,) * 4)
+    tables = {name: table for name, table in theirs.named_buffers() if name.endswith('coords_table')}
+    with pytest.raises(UserError, match=r'also has stages\.0\.blocks\.0\.attention\.part\.bias\.coordinates'):
+        load_part(backbone, theirs.state_dict() | tables)
 
 
 def test_a_second_network_beside_it_is_left_out():
@@ -345,24 +340,16 @@ SECOND = {name: tensor for name, tensor in WHOLE.items() if 'layers.1.' in name}
 QUERIES = {name: third for name, third in apart(WHOLE).items() if '.attn.q.' in name}
 QKV = 'backbone.stages.0.blocks.0.attention.part.qkv'
 BAD = {
-    'the last stage missing': (microsoft(stages=3), 'lacks backbone.stages.3'),
-    'a block missing': (without(WHOLE, 'layers.2.blocks.1.'), 'lacks backbone.stages.2.blocks.1'),
-    'a block too many': (microsoft(depth=3), 'also has backbone.stages.2.blocks.2'),
+    'a block too many': (microsoft(depth=2), 'also has backbone.stages.0.blocks.1'),
     'all tables missing': (without(WHOLE, 'bias_table'), 'lacks backbone.stages.0.blocks.0.attention.part.bias.table'),
     'a table of another window': (WHOLE | {TABLE: torch.ones(12, 2)}, 'the grid of its 12 positions is unknown'),
-    'another width': (microsoft(width=24), 'the model needs'),
-    'other classes': (microsoft(classes=5), r'head.fc.weight is \(5, 96\), the model needs \(7, 96\)'),
-    'no head': (without(WHOLE, 'head'), 'lacks head.fc.bias and 1 more'),
     'a head too many': (WHOLE | {'head_dist.weight': torch.ones(7, 96)}, 'also has head.fc_distillation.weight'),
     'half a prefix': (without(WHOLE, 'layers.1.') | renamed(SECOND, '^', 'net.'), 'lacks backbone.stages.1'),
     'queries alone': (without(WHOLE, '.qkv.') | QUERIES, f'lacks {QKV}'),
     'q, k and v apart and together': (WHOLE | apart(WHOLE), 'also has backbone.stages.0.blocks.0.attention.part.key'),
     'an absolute position': (WHOLE | dict(absolute_pos_embed=torch.ones(1, 256, 12)), 'also has backbone.absolute'),
     'one tensor by two names': (WHOLE | {'norm3.weight': torch.zeros(96)}, 'are both backbone.stages.3.norm.weight of'),
-    'a ViT': (lambda: timm.create_model('deit_tiny_patch16_224', depth=2).state_dict(), '(lacks|needs)'),
-    'a ResNet': (lambda: torchvision.models.resnet18().state_dict(), '(lacks|needs)'),
-    'Swin v2': (lambda: timm.create_model('swinv2_tiny_window8_256').state_dict(), '(lacks|needs)'),
-    'nothing': ({}, 'has no weights by name'),
+    'a ViT': (timm.create_model('deit_tiny_patch16_224', depth=2).state_dict(), '(lacks|needs)'),
 }
 
 
@@ -378,10 +365,10 @@ def assert_refused(state, words):
 @pytest.mark.parametrize('kind', BAD)
 def test_what_does_not_fit_is_named_and_nothing_is_loaded(kind):
     state, words = BAD[kind]
-    assert_refused(state() if callable(state) else dict(state), words)
+    assert_refused(dict(state), words)
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.sampled_from(sorted(WHOLE)), st.sampled_from(['missing', 'longer', 'more']))
 def test_a_file_with_any_other_tensor_is_refused(name, damage):
     state = dict(WHOLE)
@@ -442,7 +429,6 @@ def test_resnets_give_their_maps(pair):
     ('source', 'options', 'words'),
     [
         ('timm resnet50d', dict(type='vt.VTResNet', depth=50), r'layer1\.0\.downsample\.1\.weight is'),
-        ('timm resnet50t', dict(type='ResNetV1d', depth=50), r'stem\.0\.conv\.weight is \(24, 3, 3, 3\)'),
         ('timm seresnext50_32x4d', dict(type='ResNeXt', depth=50), r'also has layer1\.0\.se\.fc1\.bias'),
     ],
 )

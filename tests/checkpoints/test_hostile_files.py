@@ -106,16 +106,6 @@ def test_the_line_names_what_a_file_asks_for(kind, asked, tmp_path, marker):
     assert asked in read(tmp_path / 'a.pth')
 
 
-def test_the_chain_of_getattr_runs_with_the_list_that_mmengine_trusts(tmp_path, marker):
-    """So that weights-only reading alone would not do."""
-    path = tmp_path / 'a.pth'
-    FILES['getattr chain'](path, marker)
-    trusted = [getattr, HistoryBuffer]  # of mmengine.runner.checkpoint.get_torch_safe_globals
-    with torch.serialization.safe_globals(trusted), contextlib.suppress(AttributeError):
-        torch.load(path, weights_only=True)
-    assert marker.exists()
-
-
 def test_a_suffix_does_not_choose_the_reader_of_a_pickle(tmp_path, marker):
     in_checkpoint('exec')(tmp_path / 'a.safetensors', marker)
     (tmp_path / 'a.pth').write_bytes(save(dict(a=torch.zeros(2))))

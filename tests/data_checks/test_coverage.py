@@ -67,15 +67,6 @@ def test_images_and_masks_by_their_suffixes(tmp_path, suffix, expected):
     assert left_out(BaseSegDataset, tmp_path, **options) == expected
 
 
-def test_masks_that_are_left_out_on_purpose(tmp_path):
-    """Of images that a list leaves out, or several of an image, or in one folder with the images."""
-    write(tmp_path, *(f'{index}.jpg' for index in range(3)), *(f'{index}_labels.png' for index in range(3)))
-    write(tmp_path, '0_color.png', '5_color.png', '5_labels.png')
-    (tmp_path / 'list').write_text('0\n1\n')
-    options = dict(data_prefix=dict(img_path='', seg_map_path=''), ann_file='list', seg_map_suffix='_labels.png')
-    assert left_out(BaseSegDataset, tmp_path, metainfo=dict(classes=('a', 'b')), **options) == {ALONE: 2}
-
-
 def load(**options):
     dataset = vt.ImagesAndMasks(lazy_init=True, serialize_data=False, **options)
     dataset.full_init()
@@ -92,15 +83,6 @@ def test_linked_folders_are_read_once(tmp_path):
     infos = [load(**options).get_data_info(index) for index in range(2)]
     assert [os.path.relpath(info['seg_map_path'], tmp_path) for info in infos] == ['masks/a.png', 'masks/site/b.png']
     assert [problem.file for problem in find_left_out(load(**options))] == [str(tmp_path / 'masks')]  # back/a.png
-
-
-def test_masks_in_another_unicode_normalisation_than_their_images(tmp_path):
-    write(tmp_path, 'images/caf\u00e9/\u00fc.png', 'masks/cafe\u0301/u\u0308.png')
-    options = dict(data_root=str(tmp_path), data_prefix=FOLDERS)
-    (tmp_path / 'list').write_text('cafe\u0301/\u00fc\n', encoding='utf-8')
-    for dataset in (load(**options), load(ann_file='list', **options)):
-        assert dataset.get_data_info(0)['seg_map_path'] == str(tmp_path / 'masks/cafe\u0301/u\u0308.png')
-        assert not [*find_left_out(dataset)]
 
 
 def test_images_and_masks_of_any_suffix(tmp_path):

@@ -28,20 +28,15 @@ def load(kind, *arguments):
 OF_SPLITS = [  # classes of the training and of the validation
     ('apple|banana|cherry', 'apple|banana|cherry', None),
     ('apple|banana|cherry', 'apple|banana|Cherry', "has the class 'Cherry' for label 2, but train"),
-    ('apple|banana|cherry', 'apple|banana |cherry', "has the class 'banana ' for label 1, but train"),
     ('apple|banana|cherry', 'banana|cherry', "for label 0, but train has the class 'apple': give"),
-    ('apple|banana|cherry', 'apple|banana', "has no class for label 2, but train has the class 'cherry'"),
     ('apple|banana|cherry', 'apple|banana|cherry|date', "'date' for label 3, but train has no class:"),
-    ('apple|banana|cherry', 'apple|banana|kiwi', "has the class 'kiwi' for label 2, but train"),
     ('caf\u00e9|tea', 'cafe\u0301|tea', None),
     ('caf\u00e9|tea', 'caf\u00e9|te\u0430', r"class 'te\u0430' for label 1, but"),
 ]
 OF_FOLDERS = [  # classes of the config, and folders
     ('.ipynb_checkpoints a', '.ipynb_checkpoints a', 'hidden folder .ipynb_checkpoints, which would be a class'),
     ('banana apple', 'apple banana', 'give classes the order of the folders'),
-    ('Banana Apple', 'apple banana', 'give classes the order of the folders'),
     ('apple other', 'apple banana', "has 'banana' from label 1, but train_dataload"),
-    ('apple', 'apple banana', 'train_dataloader.dataset has no class: give classes'),
     ('Apple Banana', 'apple banana', None),
     ('tench goldfish', 'apple banana', None),
 ]
@@ -75,12 +70,6 @@ def test_classes_without_samples(own, expected):
     assert found == ([expected] if expected else [])
 
 
-def test_the_ignored_label_is_no_class():
-    own = Labels('train', 'masks', None, Counter({0: 5, 1: 3, 255: 2}), total=1, masks=1, ignored=255)
-    assert own.number == 2
-    assert [*find_gaps(own)] == []
-
-
 def test_folders_and_lists_have_these_labels(tmp_path):
     for name in ('train/b/0.png', 'train/b/1.png', 'train/a/.keep'):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +88,6 @@ def test_folders_and_lists_have_these_labels(tmp_path):
     ('classes', 'words'),
     [
         (('apple', 'banana'), None),
-        (('Apple', 'Banana'), None),
         (('a\u0301pple', 'banana'), "a.pth was trained with 'apple' as label 0, the data has 'a\u0301pple'"),
         (('Apfel', 'Banane'), None),  # the same classes in another language
         (('banana', 'apple'), "a.pth was trained with 'apple' as label 0, the data has 'banana'"),

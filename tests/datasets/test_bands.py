@@ -14,7 +14,7 @@ from vt.datasets.bands import MAX_PIECE, read_bands
 from vt.errors import UserError
 from vt.image_bounds import check_image_size
 
-TYPES = ('uint8', 'uint16', 'int16', 'float32', 'float64')
+TYPES = ('uint8', 'int16', 'float32')
 
 
 def image(channels, dtype='uint16', size=(20, 30)):
@@ -29,12 +29,10 @@ def load(path, **options):
 @pytest.mark.parametrize('layout', ['contig', 'separate', 'pages', 'array', 'channels first'])
 @pytest.mark.parametrize('dtype', TYPES)
 def test_a_file_of_any_layout_is_read(layout, dtype, tmp_path):
-    for channels in (1, 2, 3, 4, 13):
+    for channels in (1, 4):
         pixels = image(channels, dtype)
-        first, path = (
-            np.moveaxis(pixels, -1, 0),
-            tmp_path / ('a.npy' if layout in ('array', 'channels first') else 'a.tif'),
-        )
+        first = np.moveaxis(pixels, -1, 0)
+        path = tmp_path / ('a.npy' if layout in ('array', 'channels first') else 'a.tif')
         if path.suffix == '.npy':
             np.save(path, pixels if layout == 'array' else first)
         elif layout == 'pages':
@@ -88,23 +86,12 @@ SIZES = {256: 4, 257: 4, 258: 8, 259: 1, 262: 1, 273: 8, 277: 1, 278: 4, 279: 16
 HOSTILE = {
     'wide.npy': (npy((9_000, 8_000, 4)), 'million pixels'),
     'deep.npy': (npy((1_000, 1_000, 1_000)), 'million values'),
-    'thin.npy': (npy((100_000, 10)), 'one side is more than'),
     'cut.npy': (npy((20, 30, 4)) + bytes(100), 'is damaged: '),
     'objects.npy': (npy((4, 4, 1), '|O') + bytes(100), 'is damaged: '),
-    'complex.npy': (npy((4, 4, 1), '<c8') + bytes(128), 'complex64'),
-    'video.npy': (npy((2, 4, 4, 3)) + bytes(384), 'is needed'),
-    'empty.npy': (npy((0, 4, 3)), 'is needed|one side'),
-    'header.npy': (b'\x93NUMPY\x01\x00\xff\xff', 'is damaged: '),
     'nan.npy': (npy((2, 2)) + np.array([0, 1, np.nan, np.inf], 'f4').tobytes(), 'has 2 values that are NaN'),
     'wide.tif': (tiff(SIZES | {256: 90_000, 257: 90_000}), 'million pixels'),
     'deep.tif': (tiff(SIZES | {256: 8_000, 257: 8_000, 277: 60_000}), 'million'),
     'cut.tif': (saved(image(4), photometric='minisblack', planarconfig='contig')[:1_000], 'is damaged: '),
-    'text.tif': (b'II*\0' + b'text' * 40, 'is damaged: '),
-    'video.tif': (
-        saved(np.zeros((3, 2, 8, 9, 4), 'u1'), photometric='minisblack', metadata=dict(axes='TZYXS')),
-        'axes',
-    ),
-    'text.png': (b'\x89PNG\r\n\x1a\n' + b'text' * 9, 'is not an image'),
 }
 
 
@@ -129,11 +116,6 @@ def test_a_small_tiff_that_unfolds_is_refused(tmp_path):
     data = tiff(SIZES | {259: 8, 273: 200, 279: len(piece)}).ljust(200, b'\0') + piece
     with pytest.raises(UserError, match='pip install imagecodecs'):
         read_bands(data, 'a.tif')
-
-
-def test_pages_in_a_circle_end(tmp_path):
-    (tmp_path / 'a.tif').write_bytes(tiff(SIZES, next_page=8))
-    assert load(tmp_path / 'a.tif')['img_shape'] == (4, 4)
 
 
 @pytest.mark.parametrize(('marked', 'refused'), [('-9999', True), ('-9999.0\0', True), ('0', False), ('nan', False)])

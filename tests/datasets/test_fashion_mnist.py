@@ -54,13 +54,6 @@ def test_splits_are_what_the_files_hold(split, name, chosen, arrays, folder):
         assert info['gt_label'] == labels[index]
 
 
-def test_an_edge_is_black(folder):
-    narrow, wide = (FashionMNIST(str(folder), 'test', edge=edge, indices=2).get_data_info(1)['img'] for edge in (0, 2))
-    assert wide.shape == (32, 32, 3)
-    assert np.array_equal(wide[2:-2, 2:-2], narrow)
-    assert wide.sum() == narrow.sum()
-
-
 def test_the_files_are_found_where_they_usually_are(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(module, 'FOLDERS', (str(tmp_path / 'absent'), str(folder)))
     assert len(FashionMNIST(split='test', indices=3)) == 3

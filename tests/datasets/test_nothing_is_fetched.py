@@ -178,13 +178,6 @@ def test_the_server_would_answer(server, folder):
     server.asked.clear()
 
 
-def test_names_with_colons_are_files(folder, monkeypatch):
-    folder = folder.rename(folder.with_name('a:b'))
-    make_rows(range(4)).save_to_disk(folder)
-    monkeypatch.chdir(folder.parent)
-    assert len(vt.HuggingFaceDataset('a:b')) == 4
-
-
 def test_links_out_of_the_folder_are_not_followed(folder):
     make_splits().save_to_disk(folder)
     (file,) = folder.glob('train/*.arrow')

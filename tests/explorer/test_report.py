@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 from apis.small_models import make, sharpen
-from forked_tools import run_forked
 from mmengine.dataset import pseudo_collate
+from tool_runner import call, succeed
 
 from vt import apis, record_attention
 from vt.analysis.attention.token_measures import measure_tokenizers
@@ -57,8 +57,7 @@ def numbers(html, view):
 def test_a_report_of_two_models_stands_alone_and_has_the_recorders_numbers(folder, classifier, image, tmp_path):
     plain = make(folder, 'resnet18-half_digits')
     arguments = [*classifier[:2], '--compare', *plain[:2], '--inputs', image, '--html', 'report.html']
-    result = run_forked('explore.py', *arguments, cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
+    succeed(call('explore.py', *arguments, cwd=tmp_path))
     html = (tmp_path / 'report.html').read_text()
     assert '<h2>&lt;b&gt;mine.png</h2>' in html
     assert '<b>' not in html

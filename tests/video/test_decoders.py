@@ -5,31 +5,12 @@ from fractions import Fraction
 import cv2
 import numpy as np
 import pytest
-from video.written_videos import SIZE, draw, encode, write
+from video.written_videos import draw, encode, write
 
 from vt.errors import UserError
 from vt.video.decoders import open_video
 
 NUMBER = 80
-INDICES = [[0], [79], [3, 7, 11, 15], [40, 41, 79, 79, 79], [70, 2, 33, 2], list(range(80))]
-
-
-@pytest.mark.parametrize(
-    ('name', 'codec', 'tolerance'), [('a.avi', 'FFV1', 0), ('a.mkv', 'FFV1', 0), ('a.mp4', 'mp4v', 4)]
-)
-def test_frames_are_those_written(name, codec, tolerance, tmp_path):
-    expected = draw(NUMBER)
-    video = open_video(write(tmp_path / name, expected, codec))
-    assert (video.num_frames, video.size) == (NUMBER, SIZE)
-    assert video.fps == pytest.approx(25)
-    for indices in INDICES:
-        frames = video.read(indices)
-        for frame, index in zip(frames, indices, strict=True):
-            assert frame.shape == (*SIZE, 3)
-            assert frame.dtype == np.uint8
-            assert np.abs(frame.astype(int) - expected[index]).mean() <= tolerance
-            others = [np.abs(frame.astype(int) - other).mean() for other in expected]
-            assert np.argmin(others) == index
 
 
 B_FRAMES = dict(bf='2', **{'b-adapt': '0'})
@@ -40,23 +21,17 @@ EVEN = np.arange(0, 40 * NUMBER, 40)
 # What is written, and which of its frames a player shows.
 KINDS = {
     'uneven.mp4': (dict(times=UNEVEN), 0),
-    'uneven.mkv': (dict(times=UNEVEN, options=B_FRAMES), 0),
     'late.mp4': (dict(times=LATE, options=B_FRAMES), 0),
-    'late.mkv': (dict(times=LATE), 0),
     'sound.mp4': (dict(sound=9), 0),
-    'sound.mkv': (dict(sound=9), 0),
     'sound.webm': (dict(sound=9, codec='libvpx-vp9', options=dict(crf='20', qmin='0', qmax='30')), 0),
     'begins late.mp4': (dict(start=520, options=B_FRAMES), 0),
-    'begins late.mkv': (dict(start=520, options=B_FRAMES), 0),
     'without its key frame.mp4': (dict(drop=5), 12),
-    'without its key frame.mkv': (dict(drop=5, options=B_FRAMES), 12),
     'without its key frame, another codec.mp4': (dict(drop=5, codec='mpeg4'), 12),
     'cut by an edit list.mp4': (dict(start=-240, options=B_FRAMES), 6),
     'half of it cut.mov': (dict(start=-1600), 40),
     'of wide pixels.MP4': (dict(aspect=Fraction(4, 3)), 0),
     'b-frames.avi': (dict(codec='mpeg4', options=dict(bf='2')), 0),
-    'b-frames.mpg': (dict(codec='mpeg2video', options=dict(bf='2')), 0),
-    **{f'turned by {degrees}.mov': (dict(rotation=degrees), 0) for degrees in (90, 180, 270)},
+    **{f'turned by {degrees}.mov': (dict(rotation=degrees), 0) for degrees in (90, 270)},
 }
 
 
@@ -69,19 +44,12 @@ def test_frames_are_those_that_a_player_shows(name, tmp_path):
     video = open_video(encode(tmp_path / name, draw(NUMBER), **options))
     assert (video.num_frames, video.size) == (NUMBER - first, expected[0].shape[:2])
     assert video.fps == pytest.approx((len(times) - 1) / (times[-1] - times[0]) * 1000, rel=0.02)
-    if name != 'b-frames.mpg':  # of which OpenCV knows the average rate alone
-        seconds = [video.times[index] - video.times[0] for index in (1, 7, 30, len(times) - 1)]
-        assert seconds == pytest.approx((times[[1, 7, 30, -1]] - times[0]) / 1000, abs=1e-3)
+    seconds = [video.times[index] - video.times[0] for index in (1, 7, 30, len(times) - 1)]
+    assert seconds == pytest.approx((times[[1, 7, 30, -1]] - times[0]) / 1000, abs=1e-3)
     last = len(expected) - 1
     for indices in ([last], [3, 4, 11], [0, 17, 17, last - 1], [last - 2], [37, 36, 1], range(last + 1)):
         for frame, index in zip(video.read([*indices]), indices, strict=True):
             assert np.argmin([np.abs(frame.astype(int) - other).mean() for other in expected]) == index
-
-
-def test_a_frame_that_comes_twice_is_two_arrays(tmp_path):
-    first, second = open_video(write(tmp_path / 'a.avi', draw(5), 'FFV1')).read([4, 4])
-    first[:] = 0
-    assert second.any()
 
 
 def halve(path):
@@ -103,16 +71,11 @@ CUT = 'it has only .* frames: it is damaged or cut off'
 REFUSED = {  # how a file is made, and what is said of it
     'gone.mp4': (lambda path: None, 'it does not exist'),
     'empty.mp4': (lambda path: path.write_bytes(b''), 'finds no video in it'),
-    'text.mp4': (
-        lambda path: path.write_bytes(b'this is no video, whatever its name says\n' * 9),
-        'finds no video in it',
-    ),
+    'text.mp4': (lambda path: path.write_bytes(b'this is no video\n' * 9), 'finds no video in it'),
     'image.png': (lambda path: cv2.imwrite(str(path), draw(1)[0]), NO_VIDEO),
-    'image.jpg': (lambda path: cv2.imwrite(str(path), draw(1)[0]), NO_VIDEO),
     'no frames.avi': (lambda path: write(path, [], 'MJPG'), 'it has no frames'),
     'cut off.avi': (lambda path: halve(write(path, draw(NUMBER), 'MJPG')), CUT),
     'ends early.mp4': (end_early, CUT),
-    'ends early.mkv': (end_early, 'frame 79 of .* cannot be decoded: the file is damaged or cut off'),
     'ends early.avi': (end_early, CUT),
     'without its key frame.avi': (drop_key_frame, 'it starts without a key frame'),
 }
@@ -124,8 +87,3 @@ def test_what_cannot_be_read_is_refused(name, tmp_path):
     make(tmp_path / name)
     with pytest.raises(UserError, match=message):
         open_video(tmp_path / name).read([NUMBER - 1])
-
-
-def test_a_video_may_have_one_frame(tmp_path):
-    video = open_video(write(tmp_path / 'a.mp4', draw(1)))
-    assert (len(video.read([0, 0])), video.fps) == (2, 0)

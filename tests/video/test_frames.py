@@ -36,17 +36,6 @@ def test_a_random_transform_is_alike_for_all_frames_and_differs_over_samples(nam
     assert len(seen) > 1
 
 
-def test_draws_go_on_after_a_clip_as_after_one_image():
-    """So two steps of a pipeline don't draw the same numbers, and the number of frames changes none."""
-    step = SameForAllFrames([RANDOM['crop'], RANDOM['erase']])
-    states = []
-    for number in (1, 4):
-        seed_random(5)
-        step.transform(same_frames(number))
-        states.append((np.random.rand(), torch.rand(()).item()))
-    assert states[0] == states[1]
-
-
 def test_frames_differ_as_before():
     frames = [np.full((8, 8, 3), value, np.uint8) for value in (10, 20, 30)]
     flipped = SameForAllFrames([dict(type='RandomFlip', prob=1.0)]).transform(dict(frames=frames))['frames']

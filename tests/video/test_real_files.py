@@ -75,11 +75,6 @@ def test_scores_are_averaged_over_views(folder):
     assert strip.shape[1] > 3 * strip.shape[0]
 
 
-@pytest.mark.slow
-def test_views_are_mirrored_on_request(folder):
-    run_test(folder, '--tta')
-
-
 def test_all_files_are_read_by_check_dataset(folder):
     cfg = prepare(str(CONFIG), Request({'train_dataloader.dataset.data_root': str(folder / 'data')}))
     (data_set,) = read_data(cfg, ('train',), 1)[0]['data_sets']

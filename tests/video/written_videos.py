@@ -81,6 +81,6 @@ def turn(path, degrees):
     """Write a rotation into the matrix of an .mp4's track, as phones do."""
     content = bytearray(path.read_bytes())
     matrix = content.index(b'tkhd') + 44
-    cos, sin = {90: (0, 1), 180: (-1, 0), 270: (0, -1)}[degrees]
+    cos, sin = {90: (0, 1), 270: (0, -1)}[degrees]
     content[matrix : matrix + 36] = struct.pack('>9i', cos << 16, sin << 16, 0, -sin << 16, cos << 16, 0, 0, 0, 1 << 30)
     path.write_bytes(content)
