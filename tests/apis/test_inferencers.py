@@ -10,7 +10,6 @@ import torch
 from apis.small_models import write_image
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
-from mmengine.registry import Registry
 from video.written_videos import write
 
 from vt import apis, record_attention
@@ -165,51 +164,38 @@ def test_a_video_is_classified_as_the_sample_that_it_is(video_model, tmp_path):
     assert inferencer([str(video), str(longer)], batch_size=2)[1]['pred_label'] in range(8)
 
 
-def test_a_model_is_resolved_read_and_built_once(classifier, monkeypatch):
-    config, checkpoint = classifier[:2]
-    calls = []
-
-    def count(owner, name):
-        own = getattr(owner, name)
-        monkeypatch.setattr(owner, name, lambda *args, **options: calls.append((name, args)) or own(*args, **options))
-
-    for name in ('read_config', 'read', 'build_model'):
-        count(apis.model_zoo, name)
-    count(Registry, 'build')
-    model = apis.inferencer_of(config, checkpoint).model
-    built = [args[1]['type'] for name, args in calls if name == 'build']
-    assert built.count(model.cfg.model.backbone.type) == 1
-    assert [name for name, _ in calls if name != 'build'] == ['read_config', 'read', 'build_model']
-
-
 BLACK = np.zeros((40, 40, 3), np.uint8)
 
 
 @pytest.mark.parametrize(
-    ('kind', 'call', 'message'),
+    ('call', 'message'),
     [
-        ('classifier', lambda inferencer: inferencer(BLACK, batch_size=0), 'batch_size=0 must be at least 1'),
-        ('classifier', lambda inferencer: inferencer(Path('empty')), 'contains no file'),
-        ('classifier', lambda inferencer: inferencer('none.png'), 'there is no image '),
-        ('classifier', lambda inferencer: inferencer('text.png'), 'is no image'),
-        ('video_model', lambda inferencer: inferencer('gone.mp4'), r'^there is no video .*gone.mp4$'),
-        ('video_model', lambda inferencer: inferencer(BLACK), 'takes videos: give the path of a file, not an array'),
-        ('classifier', lambda inferencer: apis.extract_tokens(inferencer.model, BLACK), 'images is a single image'),
-        ('classifier', lambda inferencer: apis.extract_tokens(inferencer.model, []), 'images is empty'),
+        (lambda inferencer: inferencer(BLACK, batch_size=0), 'batch_size=0 must be at least 1'),
+        (lambda inferencer: inferencer(Path('empty')), 'contains no file'),
+        (lambda inferencer: inferencer('none.png'), 'there is no image '),
+        (lambda inferencer: inferencer('text.png'), 'is no image'),
+        (lambda inferencer: apis.extract_tokens(inferencer.model, BLACK), 'images is a single image'),
         (
-            'classifier',
-            lambda inferencer: apis.extract_tokens(inferencer.model, [BLACK.astype(np.float32)]),
-            r'an image is \(40, 40, 3\), float32',
+            lambda inferencer: apis.extract_tokens(inferencer.model, [BLACK / 1.0]),
+            r'an image is \(40, 40, 3\), float64',
         ),
     ],
 )
-def test_what_can_not_be_predicted_is_one_line(kind, call, message, request, tmp_path, monkeypatch):
+def test_what_can_not_be_predicted_is_one_line(call, message, classifier, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'empty').mkdir()
     (tmp_path / 'text.png').write_bytes(b'text')
     with pytest.raises(UserError, match=message) as error:
-        call(apis.inferencer_of(request.getfixturevalue(kind)[2]))
+        call(apis.inferencer_of(classifier[2]))
     assert '\n' not in str(error.value)
+
+
+def test_a_model_of_videos_takes_no_arrays_and_names_the_file_that_is_gone(video_model):
+    inferencer = apis.inferencer_of(video_model[2])
+    with pytest.raises(UserError, match=r'^there is no video .*gone.mp4$'):
+        inferencer('gone.mp4')
+    with pytest.raises(UserError, match='takes videos: give the path of a file, not an array'):
+        inferencer(BLACK)
 
 
 def test_tokens_maps_and_attention_are_the_recorders(classifier, segmentor):

@@ -10,7 +10,6 @@ from pathlib import Path
 import cv2
 import numpy as np
 from bad_input.images import DAMAGED, RGB, encode
-from PIL import Image
 
 
 def png(width, height, depth=8, colour=0, whole=True):
@@ -115,14 +114,6 @@ def write_all(folder):
         assert len(content) < 2_000_000
         (folder / name).write_bytes(content)
     return [folder / name for name in contents]
-
-
-def animation(folder, number=300):
-    """Good images of many frames, of which the first one is taken."""
-    frames = [Image.fromarray(np.full((40, 50), index % 256, np.uint8)) for index in range(number)]
-    for name in ('many.gif', 'many.tif', 'many.webp', 'many.png'):
-        frames[0].save(folder / name, save_all=True, append_images=frames[1:])
-    return [folder / name for name in ('many.gif', 'many.tif', 'many.webp', 'many.png')]
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ import torch
 from bad_input.small_runs import DIGITS, train
 from mmengine.model import BaseModel
 from mmengine.runner import Runner
+from mmpretrain.structures import DataSample
 from tool_runner import assert_one_line
 from torch import nn
 
@@ -40,7 +41,8 @@ reasons = []
 def run_losses(losses, tmp_path, patience):
     """Train on given losses, one an iteration, and note why each iteration must not be saved."""
     reasons.clear()
-    data = [dict(inputs=torch.tensor([loss])) for loss in losses]
+    names = [DataSample(metainfo=dict(img_path=f'{index}.png')) for index in range(len(losses))]
+    data = [dict(inputs=torch.tensor([loss]), data_samples=name) for loss, name in zip(losses, names)]
     runner = Runner(
         Losses(),
         str(tmp_path),
@@ -65,7 +67,9 @@ def test_a_loss_that_recovers_is_warned_of(tmp_path):
 
 @pytest.mark.parametrize(('patience', 'span'), [(1, 'in iterations 2 to 2'), (3, 'in iterations 2 to 4')])
 def test_the_run_stops_after_so_many_in_a_row(patience, span, tmp_path):
-    with pytest.raises(FloatingPointError, match=f'the loss was nan {span}; the last good checkpoint is none'):
+    with pytest.raises(
+        FloatingPointError, match=f'the loss was nan {span}; the last good checkpoint is none.* batch: 1.png'
+    ):
         run_losses([1.0, NAN, NAN, NAN, 1.0], tmp_path, patience)
     torch.save(dict(meta=dict(epoch=1, iter=4)), tmp_path / 'epoch_1.pth')  # that the run has resumed from
     with pytest.raises(FloatingPointError, match=r'the last good checkpoint is \S+epoch_1.pth \(continue with'):

@@ -19,22 +19,13 @@ from vt.engine.reporting import describe
 
 EXAMPLES = int(os.environ.get('VT_FUZZ_EXAMPLES', 0))
 CONFIGS = ['configs/vt_resnet/vt-resnet18-half_digits.py', 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py']
-junk_values = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.sampled_from([-1000, -1, 0, 1, 2, 3, 5, 64, 2**31, 2**63, 10**30]),
-    st.sampled_from([-1.0, 0.0, 0.5, 2.5, 1e-30, 1e30, float('nan'), float('inf')]),
-    st.sampled_from(['', 'junk', '3', 'vt.Junk', 'Linear', 'ReLU', '/nowhere/at all', 'a\0b', 'é\n', 'x' * 1000]),
-    st.text(max_size=5),
-    st.sampled_from([b'', {1, 2}, range(3), object, print, 1j]),
-)
+VALUES = [None, True, False, -1000, -1, 0, 1, 2, 3, 5, 64, 2**31, 2**63, 10**30, b'', {1, 2}, range(3), object, print]
+VALUES += [-1.0, 0.0, 0.5, 1e-30, 1e30, float('nan'), float('inf'), 1j, '', 'junk', '3', 'vt.Junk', 'Linear', 'ReLU']
+VALUES += ['/nowhere/at all', 'a\0b', 'é\n', 'x' * 1000]
+KEYS = st.sampled_from(['type', 'depth', 'a', 'in_channels', 'size'])
 junk = st.recursive(
-    junk_values,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(st.sampled_from(['type', 'depth', 'a', 'in_channels', 'size']), inner, max_size=2),
-        st.tuples(inner, inner),
-    ),
+    st.sampled_from(VALUES) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=2) | st.tuples(inner, inner),
     max_leaves=4,
 )
 

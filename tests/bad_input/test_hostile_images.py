@@ -3,9 +3,8 @@
 import csv
 import json
 
-import numpy as np
 import pytest
-from bad_input.hostile_images import REFUSED, UNFOLDING, animation, limited_memory, png, write_all
+from bad_input.hostile_images import REFUSED, UNFOLDING, limited_memory, png, write_all
 from bad_input.images import DAMAGED, RGB, colours, encode
 from bad_input.small_runs import FOLDER
 from forked_tools import run_forked
@@ -73,12 +72,6 @@ def test_the_explorer_opens_none_of_them(folder, hostile):
             with pytest.raises(UserError):
                 open_image(str(path))
         assert open_image(str(folder / 'images/a.png')).thumbnail.shape == (128, 160, 3)  # the shorter side of 40
-
-
-def test_of_many_frames_the_first_one_is_taken(tmp_path):
-    with limited_memory(MEMORY):
-        for path in animation(tmp_path):
-            assert np.abs(read_image(path)).max() <= 1
 
 
 def test_the_check_of_a_data_set_lists_each(folder, hostile, tmp_path):

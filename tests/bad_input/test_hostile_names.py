@@ -5,7 +5,7 @@ import os
 
 import pytest
 from bad_input.images import RGB, encode
-from bad_input.small_runs import FOLDER, SCENES, refuse, train
+from bad_input.small_runs import FOLDER, refuse, train
 from tool_runner import assert_one_line, call
 
 from vt.analysis.tables import print_table, to_csv, to_markdown
@@ -32,14 +32,6 @@ def test_a_class_folder_that_a_terminal_would_obey_is_refused_before_a_run(name,
     assert checked.returncode == 1
     assert 'not read' in json.loads((tmp_path / 'r.json').read_text())['counts']
     assert not any(name in text for done in (result, checked) for text in (done.stdout, done.stderr))
-
-
-@pytest.mark.parametrize('classes', [['a'] * 10 + ['b\x1b[2J'], 'abc', [1, 2, 3]])
-def test_a_list_of_classes_that_is_none_is_refused_before_a_run(classes, tmp_path):
-    for folder in ('images', 'masks'):
-        write(tmp_path / f'data/{folder}/0.png')
-    line = refuse(tmp_path, SCENES.replace("classes=tuple('abcdefghijk')", f'classes={classes!r}'))
-    assert '\x1b' not in line
 
 
 def test_a_bad_file_of_such_a_name_is_named_without_it(folder, tmp_path):

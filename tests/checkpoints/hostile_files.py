@@ -28,23 +28,13 @@ from torch._tensor import _rebuild_from_type_v2
 
 
 class Call:
-    """A call that unpickling makes."""
+    """A call that unpickling makes, and that of ``__setstate__`` of what it gives."""
 
-    def __init__(self, function, *arguments):
-        self.reduced = (function, arguments)
+    def __init__(self, function, *arguments, state=None):
+        self.reduced = (function, arguments, state)
 
     def __reduce__(self):
         return self.reduced
-
-
-class State:
-    """A ``__setstate__`` that unpickling calls, of a class whose ``__init__`` it does not."""
-
-    def __init__(self, cls, state):
-        self.cls, self.state = cls, state
-
-    def __reduce__(self):
-        return object.__new__, (self.cls,), self.state
 
 
 def python_that_makes(marker):
@@ -99,7 +89,9 @@ def calls(marker):
         'numpy array of objects': np.array([execute], dtype=object),
         'numpy scalar of an object': Call(np._core.multiarray.scalar, np.dtype('O'), execute),
         'Config.fromstring': Call(Config.fromstring, python, '.py'),
-        'state of a Config': dict(a=Config(dict(a=1)), b=State(Config, (execute, None, None, None, None))),
+        'state of a Config': dict(
+            a=Config(dict(a=1)), b=Call(object.__new__, Config, state=(execute, None, None, None, None))
+        ),
         'state of a module': dict(a=nn.Linear(1, 1), b=execute),
         'the key of a dict': {Call(hash, execute): 1},
         'a history with methods': history_with(execute),

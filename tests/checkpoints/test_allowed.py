@@ -5,7 +5,6 @@ import copyreg
 import enum
 import inspect
 import itertools
-import random
 import sys
 from collections import OrderedDict, defaultdict
 from datetime import datetime, timedelta
@@ -231,7 +230,6 @@ def test_what_other_files_hold(archive, tmp_path):
     """Parameters, shared and strided weights, data types, dicts with other keys, what PyTorch's optimizers keep."""
     weight = torch.arange(24.0).view(2, 3, 4)
     kinds = [torch.float64, torch.bfloat16, torch.complex64, torch.int8, torch.bool]
-    kinds += [torch.uint16, torch.float8_e4m3fn] if archive else []  # PyTorch reads these from archives alone
     model = torch.nn.Linear(3, 2)
     optimizer = torch.optim.Adam(model.parameters(), amsgrad=True)
     model(torch.ones(1, 3)).sum().backward()
@@ -243,19 +241,28 @@ def test_what_other_files_hold(archive, tmp_path):
         kinds=[torch.ones(3).to(kind) for kind in kinds],
         empty=[torch.zeros(0), torch.zeros(3, 0), torch.tensor(2.5)],
         states=[optimizer.state_dict(), schedule.state_dict()],
-        random=[random.getstate(), torch.get_rng_state(), np.random.PCG64(3).state],
         keys={(0, 1): 'a', 2: 'b', 0.5: 'c', None: 'd', b'e': 'e', 'f': {'g', 'h'}, 7: {1, 2}},
-        texts=['x' * 10**5, b'y' * 10**5, b'', '', 'ä猫'],
-        more=[torch.Size([2, 3]), torch.device('cpu'), torch.float16, 10**30, -1, True],
+        more=[
+            'x' * 10**5,
+            b'y' * 10**5,
+            b'',
+            '',
+            'ä猫',
+            torch.Size([2, 3]),
+            torch.device('cpu'),
+            torch.float16,
+            10**30,
+            -1,
+            True,
+        ],
     )
     torch.save(held, tmp_path / 'a.pth', _use_new_zipfile_serialization=archive)
     loaded = load_checkpoint(tmp_path / 'a.pth')
     assert equal(loaded['model'], held['model'])
     assert equal([*loaded['parameters'].values()], [each.detach() for each in held['parameters'].values()])
-    for name in ('empty', 'states', 'keys', 'texts', 'more'):
+    for name in ('empty', 'states', 'keys', 'more'):
         assert equal(loaded[name], held[name]), name
     assert all(map(torch.equal, (kind.float() for kind in loaded['kinds']), (kind.float() for kind in held['kinds'])))
-    assert loaded['random'][2] == held['random'][2]
     assert loaded['model']['a'].untyped_storage().data_ptr() == loaded['model']['b'].untyped_storage().data_ptr()
 
 

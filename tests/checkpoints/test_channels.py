@@ -3,7 +3,7 @@
 import pytest
 import torch
 from checkpoints.small_models import load_part
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mmengine.logging import MMLogger
 from mmengine.registry import init_default_scope
@@ -46,6 +46,7 @@ def adapted(weight, number):
     return torch.stack([weight[:, index % 3] for index in range(number)], dim=1) * 3 / number
 
 
+@settings(max_examples=30)
 @given(
     st.integers(1, 13),
     st.sampled_from([(8, 3, 7, 7), (5, 3, 4, 4), (6, 3, 3, 7, 7)]),

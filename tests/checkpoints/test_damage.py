@@ -51,11 +51,7 @@ def write_published(folder):
     return path
 
 
-def write_safetensors(folder):
-    return write_published(folder).rename(folder / 'a.safetensors')
-
-
-WRITERS = [write_archive, write_before_archives, write_published, write_safetensors]
+WRITERS = [write_archive, write_before_archives, write_published]
 
 
 @pytest.mark.parametrize('write', WRITERS)

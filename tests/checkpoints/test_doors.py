@@ -1,13 +1,13 @@
 """Every way by which a checkpoint enters: a file that would run code does not, and the error is one line."""
 
 import http.server
-import threading
 from functools import partial
 
 import pytest
 import torch
 from checkpoints.hostile_files import in_checkpoint
 from checkpoints.small_models import build_runner
+from local_server import running
 from mmengine.model import BaseModule
 from mmengine.registry import WEIGHT_INITIALIZERS, build_from_cfg
 from mmengine.runner import checkpoint as mmengine_checkpoint
@@ -110,20 +110,11 @@ def test_names_of_downloaded_files(name, caches, marker):
         CheckpointLoader.load_checkpoint('mmcls://vgg11')
 
 
-@pytest.fixture
-def address(tmp_path):
-    """An address whose files are those of the folder."""
-    handler = partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path)
-    server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler)
-    threading.Thread(target=server.serve_forever, kwargs=dict(poll_interval=0.01), daemon=True).start()
-    yield f'http://127.0.0.1:{server.server_port}'
-    server.shutdown()
-    server.server_close()
-
-
-def test_addresses(tmp_path, caches, address, hostile, marker):
+def test_addresses(tmp_path, caches, hostile, marker):
     torch.save(dict(a=torch.ones(1)), tmp_path / 'good.pth')
-    with weights_only():
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path)
+    with weights_only(), running(http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler)) as server:
+        address = f'http://127.0.0.1:{server.server_port}'
         assert CheckpointLoader.load_checkpoint(f'{address}/good.pth')['a'] == 1
         for _ in range(2):  # fetched, then from the cache
             with pytest.raises(ValueError, match=r'hostile\.pth is not loaded: it asks for builtins.exec'):

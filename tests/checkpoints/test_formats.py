@@ -147,6 +147,7 @@ def test_a_librarys_own_file_gives_its_logits(row, tmp_path):
     assert (logits_of(ours, images) - expected).abs().max() < 1e-4 * expected.abs().max()
 
 
+@pytest.mark.slow
 def test_mmpretrains_t2t_vit_takes_its_authors_scale(monkeypatch):
     """MMPretrain divides queries by the factor that it should multiply them by: corrected, its logits are ours."""
     torch.manual_seed(0)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from audit import Watch
 from checkpoints import hostile_files, odd_files
-from checkpoints.hostile_files import checkpoint_with, in_checkpoint, python_that_makes, saved
+from checkpoints.hostile_files import Call, checkpoint_with, in_checkpoint, python_that_makes, saved
 from mmengine.logging import HistoryBuffer
 from safetensors.torch import save
 
@@ -136,32 +136,16 @@ def test_an_archive_that_declares_more_than_it_holds_is_refused(tmp_path):
 
 def test_what_a_file_asks_numpy_for_is_not_done(tmp_path):
     """With numpy's own constructors among the safe globals such a file has numpy follow a pointer of its choice."""
-    flags = State(np.dtype('f8'), (3, '<', None, None, None, -1, -1, 63))
+
+    def array_of(kind, *state):
+        dtype = Call(np.dtype, kind, False, True, state=state)
+        new = np._core.multiarray._reconstruct, np.ndarray, (0,), b'b'
+        return Call(*new, state=(1, (1,), dtype, False, b'\x41' * 8))
+
     path = tmp_path / 'a.pth'
-    path.write_bytes(saved(checkpoint_with(ArrayOf(flags, b'\x41' * 8))))
+    path.write_bytes(saved(checkpoint_with(array_of('f8', 3, '<', None, None, None, -1, -1, 63))))
     (value,) = load_checkpoint(path)['meta']['dataset_meta']['more']
     assert value.item() == np.frombuffer(b'\x41' * 8)[0]
     assert np.dtype('f8').flags == 0
-    fields = State(np.dtype('V8'), (3, '|', None, ('a',), {'a': (np.dtype('O'), 0)}, 8, 1, 0))
-    path.write_bytes(saved(checkpoint_with(ArrayOf(fields, b'\x41' * 8))))
+    path.write_bytes(saved(checkpoint_with(array_of('V8', 3, '|', None, ('a',), {'a': (np.dtype('O'), 0)}, 8, 1, 0))))
     assert 'more' not in load_checkpoint(path)['meta']['dataset_meta']
-
-
-class State:
-    """A data type with a state that numpy would not write."""
-
-    def __init__(self, dtype, state):
-        self.dtype, self.state = dtype, state
-
-    def __reduce__(self):
-        return np.dtype, (self.dtype.str[1:], False, True), self.state
-
-
-class ArrayOf:
-    """An array of one number, as pickles hold it."""
-
-    def __init__(self, dtype, data):
-        self.state = (1, (len(data) // 8,), dtype, False, data)
-
-    def __reduce__(self):
-        return np._core.multiarray._reconstruct, (np.ndarray, (0,), b'b'), self.state

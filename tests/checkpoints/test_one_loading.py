@@ -11,7 +11,6 @@ from torch import nn
 from torch.nn.functional import interpolate
 
 from vt.apis import get_model
-from vt.apis.model_zoo import resolve_config
 from vt.checkpoints.grids import FileGrids, read_image_size
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.reading import read
@@ -269,19 +268,6 @@ def test_a_model_by_name_loads_what_its_options_name(tmp_path):
     assert all(torch.equal(tensor, expected[f'backbone.{key}']) for key, tensor in model.backbone.state_dict().items())
     with pytest.raises(UserError, match=r'both init_cfg \(.*a\.pth\) and pretrained \(other\.pth\) give all weights'):
         get_model('vt-resnet18_digits', 'other.pth', backbone=dict(init_cfg=init_cfg))
-
-
-def test_a_model_by_name_takes_the_grid_of_its_config(tmp_path):
-    source = get_model('deit-small_digits', backbone=dict(image_size=(56, 28)))
-    torch.save(source.state_dict(), tmp_path / 'a.pth')
-    cfg = resolve_config('deit-small_digits', {'model.backbone.image_size': (32, 28)})
-    with pytest.raises(UserError, match=r'set grid=\(height, width\) .* in default_hooks\.weights_match of the config'):
-        get_model(cfg, tmp_path / 'a.pth')
-    size = source.backbone.stages[0].position.size
-    cfg.default_hooks.weights_match = dict(grid=size)
-    vectors = positions(get_model(cfg, tmp_path / 'a.pth').backbone)
-    to = get_model(cfg).backbone.stages[0].position.size
-    torch.testing.assert_close(vectors, resized(positions(source.backbone), size, to))
 
 
 def test_a_public_classifier_is_loaded_with_its_head_or_refused(tmp_path):

@@ -129,7 +129,9 @@ CASES = {
 @torch.no_grad()
 def assert_timm_gives_our_logits(name, cfg, folder, flips=False, **options):
     model = trained(cfg, folder / 'a.pth').double()
-    path = publish_for_timm(name, cfg, folder / 'a.pth', folder / 'b.safetensors')
+    cfg.dump(folder / 'config.py')
+    arguments = 'a.pth', 'b.safetensors', '--config', 'config.py', '--format', 'timm', '--model', name
+    path = folder / succeed(call('publish.py', *arguments, cwd=folder)).stdout.split()[-1]
     theirs = timm.create_model(name, num_classes=7, checkpoint_path=str(path), **options).double().eval()
     side = options.get('img_size') or (256 if '256' in name else 64 if 'resnet' in name else 224)
     images = torch.rand(1, options.get('in_chans', 3), side, side, generator=torch.Generator().manual_seed(1)).double()
@@ -175,10 +177,3 @@ def test_another_network_is_refused_in_one_line(name, own, options, words, tmp_p
         publish_for_timm(name, cfg, tmp_path / 'a.pth', tmp_path / 'b.safetensors')
     assert '\n' not in str(error.value)
     assert [path.name for path in tmp_path.iterdir()] == ['a.pth']
-
-
-def test_the_tool_writes_a_file_for_timm(tmp_path):
-    trained(config(RESNET, classes=1000), tmp_path / 'a.pth')
-    options = ['--config', find_config(RESNET), '--format', 'timm', '--model', 'resnet18']
-    printed = succeed(call('publish.py', 'a.pth', 'b.safetensors', *options, cwd=tmp_path)).stdout
-    timm.create_model('resnet18', checkpoint_path=str(tmp_path / printed.split()[-1]))

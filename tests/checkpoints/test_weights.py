@@ -77,19 +77,6 @@ def test_what_is_no_weights_of_a_model_is_one_line(kind, tmp_path):
         assert words.replace('{}', str(path)) in line
 
 
-@pytest.mark.parametrize(
-    'meta',
-    [
-        {},
-        dict(dataset_meta=dict(CLASSES=['a', 'b'], PALETTE=tuple(map(tuple, COLOURS)), seg_map_suffix='.png')),
-        dict(dataset_meta=dict(classes=['ä', '猫 (cat)'], palette=[], reduce_zero_label=False, label_map={0: 1})),
-    ],
-)
-def test_what_data_sets_say_is_kept(meta, tmp_path):
-    torch.save(dict(state_dict=trained(), meta=meta), tmp_path / 'a.pth')
-    assert load_checkpoint(tmp_path / 'a.pth').get('meta') == meta
-
-
 def test_what_is_so_on_purpose_is_loaded(tmp_path):
     state = dict(attn_mask=torch.full((2,), -float('inf')), counts=torch.ones(2).long(), half=torch.ones(2).half())
     torch.save(dict(state_dict=state, optimizer=dict(best=float('inf'))), tmp_path / 'a.pth')

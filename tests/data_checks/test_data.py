@@ -16,7 +16,6 @@ CONFIGS = Path(__file__).parents[2] / 'configs'
 # Config, then an image of its train split and the image's mask.
 REAL = {
     'fpn_r50_4xb8-90k_coco-stuff164k-800x1216': ('images/train2017/a.jpg', 'annotations/train2017/a_labelTrainIds.png'),
-    'fpn_r50_4xb24-48k_lip-473x473': ('train/images/a.jpg', 'train/segmentations/a.png'),
     'fpn_r50_4xb4-160k_ade20k-512x512': ('images/training/a.jpg', 'annotations/training/a.png'),
     'fpn_r50_4xb2-80k_cityscapes-512x1024': (
         'leftImg8bit/train/a/b_leftImg8bit.png',

@@ -209,14 +209,6 @@ def test_rows_are_checked_without_a_sample_of_each(layouts, tmp_path, monkeypatc
         assert line.endswith(f'the score of 3 of {number} has no meaning (and 2 more)')
 
 
-def test_labels_of_rows_outside_the_head_are_named(tmp_path):
-    Dataset.from_dict(dict(image=[encode(make_image(0))] * 4, label=[0, 2, 1, 3])).save_to_disk(tmp_path / 'own')
-    cfg = read(CONFIG, tmp_path, tmp_path / 'own')
-    cfg.model.head.num_classes = 2
-    with pytest.raises(UserError, match=r'image/1 has the label 2, outside the 2 classes .* \(and 1 more\)'):
-        check_data(cfg, ('train',))
-
-
 @pytest.mark.parametrize('column', ['image', 'mask'])
 def test_a_row_without_image_or_mask_is_named_when_the_data_set_is_opened(column, tmp_path):
     rows = make_rows(range(4))
