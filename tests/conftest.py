@@ -50,11 +50,8 @@ LONG = (  # modules, the longest first
     'test_configs.py',
     'test_triton.py',
     'test_two_machines.py',
-    'test_sweep.py',
     'test_equals_one_process.py',
     'test_import.py',
-    'test_command_lines.py',
-    'test_export.py',
     'test_user_errors.py',
 )
 

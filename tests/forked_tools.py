@@ -15,15 +15,8 @@ from subprocess import CompletedProcess
 
 from tool_runner import ROOT
 
-PRELOADED = [
-    'torch',
-    'vt.commands.train',
-    'vt.commands.test',
-    'vt.commands.predict',
-    'mmpretrain.models',
-    'mmpretrain.datasets',
-    'mmseg.models',
-]
+PRELOADED = ['torch', *(f'vt.commands.{name}' for name in ('train', 'test', 'predict'))]
+PRELOADED += ['mmpretrain.models', 'mmpretrain.datasets', 'mmseg.models']
 PRELOADED += ['matplotlib.pyplot', 'scipy.stats', 'sklearn.datasets']
 _context = multiprocessing.get_context('forkserver')
 _context.set_forkserver_preload(PRELOADED)
@@ -62,6 +55,13 @@ class ForkedTool:
 def run_forked(tool, *arguments, cwd, options=(), env=None):
     """As ``tool_runner.run``."""
     return ForkedTool(tool, *arguments, cwd=cwd, options=options, env=env).wait()
+
+
+def fork_command(command, stdout, env, **kwargs):
+    """In the place of ``subprocess.run`` for ``python tools/TOOL ...``."""
+    result = run_forked(*command[1:], cwd=Path.cwd(), env=env)
+    stdout.write(result.stdout + result.stderr)
+    return result
 
 
 def _run(path, arguments, cwd, env, stdout, stderr):

@@ -21,7 +21,7 @@ from vt import apis
 README = (ROOT / 'README.md').read_text()
 BLOCKS = {kind: re.findall(rf'```{kind}\n(.*?)```', README, re.DOTALL) for kind in ('bash', 'python')}
 LEFT_OUT = ('.git', '.venv', '.cache', 'work_dirs', '__pycache__', '*.egg-info', 'benchmarks')
-# Blocks that ran before this test did: they make the environment that it runs in.
+# Blocks that ran before this test did.
 INSTALLING = ('pip install', 'tests/run.sh')
 SMALL = {  # what is added to a file
     'configs/_base_/default_runtime.py': "default_hooks['checkpoint'].update(interval=15, save_best=None)\n",
@@ -96,7 +96,7 @@ TASKS = {
     'predict.py': 'predictions.json',
     'explore.py': 'report.html',
 }
-SLOW = ('pretrained', 'digit-scenes', 'explore.py')
+SLOW = ('pretrained', 'digit-scenes', 'predict.py', 'explore.py')
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,6 @@ def test_each_task_leaves_its_result(words, clone):
 def test_no_other_command_is_there():
     others = [block for block in BLOCKS['bash'] if not any(words in block for words in ('quickstart', *TASKS))]
     assert [next(words for words in INSTALLING if words in block) for block in others] == list(INSTALLING)
-    assert 'bash tests/run.sh' in (ROOT / '.ci/run').read_text()
-    assert len(README.splitlines()) <= 180
 
 
 def test_python_blocks_run_one_after_the_other():

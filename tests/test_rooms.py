@@ -6,7 +6,7 @@ import networkx as nx
 import pytest
 from tool_runner import ROOT
 
-from docs.reports.rooms import BASE, arrange, imported_names, imports_of, read_rooms, room_of
+from docs.reports.rooms import BASE, arrange, imports_of, read_rooms
 
 OF_REPOSITORY = re.compile(r'\b(docs|tests)/|README|[\'"](docs|tests)[\'"]')
 
@@ -27,16 +27,12 @@ def test_rooms_stand_on_each_other_without_a_circle(rooms):
 def test_modules_import_each_other_without_a_circle():
     """Imports inside functions count, too; what a package's ``__init__`` imports on demand does not."""
     imports = {
-        '.'.join(path.relative_to(ROOT).with_suffix('').parts): names for path, names in imports_of('vt').items()
+        '.'.join(path.relative_to(ROOT).with_suffix('').parts): {*names} | {name.rpartition('.')[0] for name in names}
+        for path, names in imports_of('vt').items()
     }
-    graph = nx.DiGraph((one, name) for one, names in imports.items() for name in imported_modules(names) & {*imports})
+    graph = nx.DiGraph((one, name) for one, names in imports.items() for name in names & {*imports})
     assert ('vt.engine.prepare', 'vt.engine.checks.config') in graph.edges
     assert [*nx.simple_cycles(graph)] == []
-
-
-def imported_modules(names):
-    """Full names of what is imported, and those of the modules that it may be from."""
-    return {*names} | {name.rpartition('.')[0] for name in names}
 
 
 def test_runs_and_predictions_need_no_analysis_and_the_explorer_what_draws(rooms):
@@ -54,15 +50,3 @@ def test_no_file_of_the_package_names_what_is_beside_it_in_the_repository():
     kept = [path for path in (ROOT / 'vt').rglob('*') if path.suffix in ('.py', '.json', '.j2', '.css')]
     names = {str(path.relative_to(ROOT)) for path in kept if OF_REPOSITORY.search(path.read_text())}
     assert not names
-
-
-def test_imports_and_circles_are_found(rooms):
-    for code in (
-        *('import vt.models', 'from vt.models import Block', 'from vt import errors, models', 'from .. import models'),
-        *('from ..models.block import Block', 'def f():\n    from vt.models.survey.blocks.block import Block'),
-    ):
-        names = imported_names(code, ('vt', 'engine'))
-        assert 'models' in {room_of(name) for name in names if name.startswith('vt.')}, code
-    circle = nx.compose(rooms, nx.DiGraph([('ops', 'models')]))
-    with pytest.raises(nx.NetworkXUnfeasible):
-        arrange(circle)

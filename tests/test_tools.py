@@ -10,7 +10,7 @@ import pytest
 from tool_runner import ROOT
 
 TOOLS = [path for path in (ROOT / 'tools').rglob('*.py') if 'ToolParser(' in path.read_text()]
-COMMANDS = [(path, *name) for path in TOOLS for name in [(), *re.findall(r"= add\(\s*'(\w+)'()", path.read_text())]]
+COMMANDS = [(path, name) for path in TOOLS for name in ['', *re.findall(r"= add\(\s*'(\w+)'", path.read_text())]]
 
 
 def parse(path, arguments, monkeypatch):
@@ -19,11 +19,7 @@ def parse(path, arguments, monkeypatch):
     return runpy.run_path(str(path), run_name='tool')['parse_args']()
 
 
-@pytest.mark.parametrize(
-    ('path', 'command'),
-    [(path, ' '.join(name).strip()) for path, *name in COMMANDS],
-    ids=lambda value: str(value)[-30:],
-)
+@pytest.mark.parametrize(('path', 'command'), COMMANDS, ids=lambda value: str(value)[-30:])
 def test_help_has_a_sentence_and_an_example_that_is_accepted(path, command, monkeypatch, capsys):
     monkeypatch.setenv('COLUMNS', '200')
     with pytest.raises(SystemExit, match='0'):

@@ -30,14 +30,8 @@ def write_run(folder, content):
 
 def test_seeds_of_a_label_are_a_row_against_the_first():
     plain, norm = describe(RECORDS)
-    assert plain == {
-        'run': 'plain',
-        'top-1 (%), each seed': '90.00, 91.00',
-        'mean': '90.50',
-        'change (95 %)': '',
-        'MFLOPs': '77.4',
-        'M params': '2.62',
-    }
+    assert [*plain] == ['run', 'top-1 (%), each seed', 'mean', 'change (95 %)', 'MFLOPs', 'M params']
+    assert [*plain.values()] == ['plain', '90.00, 91.00', '90.50', '', '77.4', '2.62']
     assert (norm['run'], norm['mean']) == ('norm', '92.50')
     assert norm['change (95 %)'].startswith('+2.00 ± ')
     named = describe([*RECORDS, OTHER], ['norm', 'plain'])
@@ -56,7 +50,6 @@ def test_seeds_of_a_label_are_a_row_against_the_first():
         (record('plain', 0, 50.0), [], r"a seed of 'plain' occurs twice: give each run"),
         (record('plain', 2, 50.0) | dict(config='b.py'), [], "the runs of 'plain' differ in config"),
         (record('plain', 2, 50.0) | dict(length='90 epochs'), [], r'length \(10 epochs, 90 epochs\): give them other'),
-        (record('plain', 2, 50.0, metric='mIoU'), [], "the runs of 'plain' differ in metrics"),
     ],
 )
 def test_runs_that_make_no_table_are_refused(added, labels, words):
@@ -69,7 +62,6 @@ def test_where_numbers_are_from_is_told():
     assert describe_origin([*RECORDS, last]) == (
         'Seeds 0, 1, 2; 2026-01-02 to 2026-01-05, A CPU, 1 thread, torch 2.0, 2.5 hours of training iterations.'
     )
-    assert describe_origin([last]).startswith('Seed 2; 2026-01-05,')
 
 
 def test_work_directories_name_the_rows(tmp_path):
@@ -90,7 +82,6 @@ def test_scores_of_the_last_validation_and_of_a_tested_checkpoint_have_names_of_
     tested = dict(metrics={'accuracy/top1': 98.25}, checkpoint='w/best_epoch_3.pth', throughput=100.0)
     write_json(RECORDS[0] | tested, tmp_path / 'run.benchmark.json')
     row = describe_run(run)
-    assert row['score of the last validation (%)'] == '91.00 top-1'
     assert (row['score in the test (%)'], row['tested']) == ('98.25 top-1', 'best_epoch_3.pth')
     assert (row['images/s'], row['parameters (M)']) == ('100', '2.62')
     row = describe_run(write_run(tmp_path / 'nan', record('a', 0, float('nan'), metric='mIoU')))

@@ -81,9 +81,8 @@ def write(root, name, array):
     Image.fromarray(array).save(path)
 
 
-@pytest.mark.parametrize('hostile', [HOSTILE, '$\\alpha', 'ça va 猫'])
+@pytest.mark.parametrize('hostile', [HOSTILE.replace('/', ''), '$\\alpha ça va 猫'])
 def test_class_folders_of_any_name(tmp_path, check, hostile):
-    hostile = hostile.replace('/', '')
     for split, number in (('train', 6), ('val', 2)):
         for index in range(number):
             pixels = np.full((30, 40, 3), 20 * index + 7 * (split == 'val'), np.uint8)
@@ -116,8 +115,8 @@ def test_masks_lie_over_images(tmp_path, check):
 
 def test_digits_in_memory_and_many_classes(tmp_path, check):
     digits = "dict(type='vt.Digits', split='train', indices=100, pipeline=[dict(type='PackInputs')])"
-    model = "model = dict(type='ImageClassifier')\n"
-    page = check(f"default_scope = 'mmpretrain'\n{model}train_dataloader = dict(dataset={digits})\n", wrong=False)
+    text = f"model = dict(type='ImageClassifier')\ntrain_dataloader = dict(dataset={digits})\n"
+    page = check(f"default_scope = 'mmpretrain'\n{text}", wrong=False)
     assert len(page.images) == 10 * 4
     assert (tmp_path / 'report/index.html').stat().st_size < 1_000_000
 

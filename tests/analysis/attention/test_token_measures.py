@@ -19,12 +19,13 @@ from vt.analysis.attention.token_measures import (
 )
 
 # N, L, H, W
-SHAPES = [(2, 3, 4, 6), (1, 1, 1, 1), (1, 4, 5, 2), (3, 2, 1, 7)]
+SHAPES = [(2, 3, 4, 6), (1, 1, 1, 1), (3, 2, 1, 7)]
 
 
-def random_maps(n, tokens, height, width, dtype=torch.float64):
+def random_maps(n, tokens, height, width):
     """Attention maps that sum to one."""
-    return torch.randn(n, tokens, height * width, dtype=dtype).mul(2).softmax(dim=-1).view(n, tokens, height, width)
+    maps = torch.randn(n, tokens, height * width, dtype=torch.float64).mul(2).softmax(dim=-1)
+    return maps.view(n, tokens, height, width)
 
 
 def places(height, width, image_size):
@@ -58,16 +59,7 @@ def test_entropy_and_density_are_sums_over_pixels(shape):
         assert density[index, token].item() == pytest.approx(expected)
 
 
-def test_entropy_of_known_maps():
-    assert round(uniform_entropy(473, 473), 3) == 12.318  # the paper's convolution
-    one_pixel = torch.zeros(1, 1, 5, 3)
-    one_pixel[..., 2, 1] = 1
-    assert attention_entropy(one_pixel).item() == 0
-
-
-@pytest.mark.parametrize(
-    ('size', 'label_size'), [((4, 6), (8, 18)), ((3, 5), (10, 7)), ((6, 6), (3, 3)), ((1, 1), (4, 3))]
-)
+@pytest.mark.parametrize(('size', 'label_size'), [((4, 6), (8, 18)), ((3, 5), (10, 7)), ((6, 6), (3, 3))])
 def test_foreground_is_a_share_of_the_pixels_that_a_cell_touches(size, label_size):
     labels = torch.randint(0, 4, (2, *label_size))
     labels[:, 0, 0] = 255
@@ -116,14 +108,6 @@ def test_interactions_are_those_of_the_mixed_maps(sizes):
         assert found['shift'][index, token].item() == pytest.approx(expected - sum(spreads) / 2, abs=1e-12)
 
 
-def test_a_token_that_takes_from_itself_alone_reaches_as_far_as_it_spreads():
-    maps = [random_maps(2, 3, 5, 4), random_maps(2, 1, 3, 2)]
-    for values in measure_tokens(maps, torch.eye(4, dtype=torch.float64).expand(2, -1, -1), (50, 40)):
-        torch.testing.assert_close(values['reach'], values['spread'])
-        assert values['shift'].max() < 1e-15
-        assert not values['to_others'].any()
-
-
 def test_all_measures_of_two_levels():
     maps = [random_maps(2, 3, 8, 6), random_maps(2, 2, 4, 3)]
     relation = torch.randn(2, 5, 5, dtype=torch.float64).softmax(dim=-1)
@@ -131,6 +115,8 @@ def test_all_measures_of_two_levels():
     measured = measure_tokens(maps, relation, (32, 24), labels, background=(1,))
     others = torch.stack([1 - relation[:, token, token] for token in range(5)], dim=1)
     torch.testing.assert_close(torch.cat([values['to_others'] for values in measured], dim=1), others)
+    for name, squares in squared_distances(maps, relation, (32, 24)).items():
+        torch.testing.assert_close(torch.cat([values[name] for values in measured], dim=1), squares)
     for values, level in zip(measured, maps):
         torch.testing.assert_close(values['entropy'], attention_entropy(level))
         foreground, background = foreground_and_background(labels, (1,), level.shape[-2:])
@@ -147,18 +133,7 @@ def test_uniform_maps_have_the_uniform_measures_and_what_cannot_be_measured_is_n
     (values,) = measure_tokens([even], None, size)
     unknown = {'reach', 'shift', 'to_others', 'on_foreground', 'on_background'}
     assert {key for key, value in values.items() if value.isnan().any()} == unknown
-    assert values['entropy'].item() == pytest.approx(values['uniform_entropy'].item())
+    assert values['entropy'].item() == pytest.approx(values['uniform_entropy'].item()) == math.log(math.prod(size))
     expected = (1 - 2 / (size[0] ** 2 + size[1] ** 2)) / 6  # a pixel's diagonal is sqrt(2) here
     assert values['spread'].item() == pytest.approx(expected)
     assert values['uniform_spread'].item() == pytest.approx(expected)
-
-
-@pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16])
-def test_half_precision_comes_near(dtype):
-    maps, relation = random_maps(2, 3, 6, 5), torch.randn(2, 3, 3, dtype=torch.float64).softmax(dim=-1)
-    labels = torch.randint(0, 2, (2, 12, 10))
-    (exact,) = measure_tokens([maps], relation, (60, 50), labels)
-    (half,) = measure_tokens([maps.to(dtype)], relation.to(dtype), (60, 50), labels)
-    for key, value in half.items():
-        assert value.dtype == dtype
-        torch.testing.assert_close(value.double(), exact[key], atol=0.03, rtol=0.05)
