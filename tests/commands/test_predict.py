@@ -10,7 +10,7 @@ from io import BytesIO
 import cv2
 import numpy as np
 import pytest
-from apis.small_models import make, write_image
+from apis.small_models import write_image
 from forked_tools import ForkedTool
 from PIL import Image
 from tool_runner import assert_one_line, call, succeed
@@ -152,14 +152,6 @@ def test_videos_are_classified_and_an_image_is_none(small_model, images):
     assert_one_line(result, '2 of 3 files could not be read and were skipped: data/a.png, data/notes.txt')
     assert [entry['file'] for entry in json.loads((images / 'r.json').read_text())] == ['videos/a.avi']
     assert cv2.imread(str(images / 'drawn/a.avi.png')).shape == (256, 8 * 256, 3)
-
-
-def test_labels_without_class_names_are_a_warning(images, tmp_path):
-    config, checkpoint = make(tmp_path, 'vt-resnet18-half_digits', "model['head'].update(num_classes=7)")[:2]
-    result = succeed(call('predict.py', config, checkpoint, 'data/a.png', '--out', 'r.json', cwd=images))
-    assert 'warning: neither the config nor the checkpoint has class names: labels are numbers' in result.stderr
-    (entry,) = json.loads((images / 'r.json').read_text())
-    assert {row['name'] for row in entry['predictions']} < {*'0123456'}
 
 
 def test_each_input_has_its_own_image_below_the_folder(classifier, images):

@@ -27,7 +27,6 @@ SWIN |= dict(arch=dict(embed_dims=8, depths=[1, 1], num_heads=[1, 2]))
 AVERAGE = dict(type='GlobalAveragePooling')
 FROZEN = dict(type='vt.HuggingFaceBackbone', config=DINO, out_type='vector')
 FROZEN = dict(type='vt.FrozenBackbone', backbone=FROZEN)
-TIMM = dict(type='TIMMBackbone', model_name='convnext_atto', features_only=True, depths=(1,) * 4, dims=(4, 4, 8, 8))
 # A backbone, what is between it and the head, the head's channels, the side of images, and the layer of the map.
 MODELS_OF = {
     'ResNet': (RESNET, AVERAGE, 32, 64, 'layer4'),
@@ -37,7 +36,6 @@ MODELS_OF = {
     'average': (VIT | dict(out_type='average', stages=[STAGE]), None, 16, 16, 'stages.0.norm'),
     'Swin of MMPretrain': (SWIN, AVERAGE, 16, 64, 'norm1'),
     'DINOv3, frozen, vector': (FROZEN, None, 16, 64, 'backbone.model.model.layer.1.norm1'),
-    'ConvNeXt of timm': (TIMM, AVERAGE, 8, 64, 'timm_model.stages_3'),
 }
 
 
@@ -52,8 +50,8 @@ def classifier(backbone, neck=None, channels=16):
 
 def build(name):
     backbone, neck, channels, side, layer = MODELS_OF[name]
-    if 'DINO' in name or 'timm' in name:
-        pytest.importorskip('transformers' if 'DINO' in name else 'timm')
+    if 'DINO' in name:
+        pytest.importorskip('transformers')
     return classifier(backbone, neck, channels), torch.randn(1, 3, side, side), f'backbone.{layer}'
 
 
