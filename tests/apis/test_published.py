@@ -1,7 +1,5 @@
 """Published weights by name: whole, with their head and their preparation of images; files are local stand-ins."""
 
-import sys
-
 import cv2
 import numpy as np
 import pytest
@@ -105,12 +103,6 @@ def test_frames_are_prepared_and_classes_named_as_torchvision_does(caches):
     assert (found.squeeze() - expected).abs().max() < 2.5 / 255 / 0.225  # rounded to whole numbers of 0 to 255
 
 
-def test_what_needs_timm_says_so(caches, monkeypatch):
-    monkeypatch.setitem(sys.modules, 'timm', None)
-    with pytest.raises(UserError, match=r"timm://swin_\S+ needs a package: pip install 'visual-transformers\[timm\]'"):
-        apis.get_model(SWIN, 'timm')
-
-
 @pytest.mark.parametrize(
     ('name', 'library', 'message'),
     [
@@ -179,12 +171,6 @@ def test_other_channels_are_adapted_and_so_are_mean_and_deviation_unless_a_confi
     assert model.data_preprocessor.mean.flatten().tolist() == pytest.approx(mean)
     assert model.data_preprocessor.std.numel() == number
     assert not model.cfg.data_preprocessor['to_rgb']
-
-
-def test_a_file_of_ones_own_is_not_adapted(tmp_path):
-    torch.save(torchvision.models.resnet18().state_dict(), tmp_path / 'a.pth')
-    with pytest.raises(UserError, match=r'conv1.weight is \(64, 3, 7, 7\), the model needs \(64, 4, 7, 7\)'):
-        apis.get_model(RESNET, tmp_path / 'a.pth', backbone=dict(in_channels=4))
 
 
 def test_images_have_the_models_own_size(caches, monkeypatch):

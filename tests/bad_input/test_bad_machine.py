@@ -1,16 +1,13 @@
 """What a machine refuses: rights, space, memory, ports, other processes."""
 
-import json
 import os
 import signal
 import socket
 import time
 
 import pytest
-from bad_input.images import RGB, encode
 from bad_input.small_runs import DIGITS, FOLDER
 from forked_tools import ForkedTool, run_forked
-from process_groups import run_processes
 from tool_runner import ROOT, assert_one_line
 
 LIMITED = ROOT / 'tests/bad_input/limited_tool.py'
@@ -54,21 +51,6 @@ def test_a_port_in_use(tmp_path):
         env = dict(os.environ, CUDA_VISIBLE_DEVICES='', **place)
         result = train(tmp_path, DIGITS, env=env)
     assert_one_line(result, f'error: rank 0: config.py: could not connect to the other processes at 127.0.0.1:{port} (')
-
-
-def test_both_of_two_processes_end_when_one_fails(folder):
-    """The one with a damaged image names it, in the file for torchrun too; the other one points to it."""
-    (folder / 'data/images/dog/1.png').write_bytes(encode(RGB)[:-60])
-    (folder / 'config.py').write_text(FOLDER + 'train_dataloader.update(batch_size=1)\n')
-    options = ['train_dataloader.sampler.shuffle=False', 'default_hooks.checkpoint=None']  # the last image: rank 1
-    env = dict(TORCHELASTIC_ERROR_FILE=str(folder / 'error.json'))
-    arguments = ['train.py', 'config.py']
-    first, second = run_processes(2, *arguments, cwd=folder, options=options, env=env)
-    assert_one_line(second, 'error: rank 1: config.py: data/images/dog/1.png cannot be loaded')
-    assert_one_line(first, 'error: rank 0: config.py: stopped because another process failed')
-    assert json.loads((folder / 'error.json').read_text())['message']['extraInfo']['py_callstack']
-    log = second.stderr.split('(the whole traceback: ')[1].split(')')[0]
-    assert 'SampleError: data/images/dog/1.png' in (folder / log).read_text()
 
 
 def test_ctrl_c(tmp_path):

@@ -122,13 +122,6 @@ def test_every_way_of_loading_refuses_what_is_not_finite(write, tmp_path):
             load(path)
 
 
-def test_a_checkpoint_without_a_name():
-    with pytest.raises(UserError, match=r'there is no checkpoint \.: train the model first'):
-        Part('').begin()
-    with pytest.raises(UserError, match='the name of the checkpoint is empty'):
-        get_model('vt-resnet18-half_digits', '')
-
-
 @settings(max_examples=60)
 @given(st.sampled_from(sorted(trained())), st.sampled_from(['missing', 'longer', 'more']), st.sampled_from(LOADS))
 def test_any_other_tensor_is_named_and_nothing_is_loaded(name, damage, load):

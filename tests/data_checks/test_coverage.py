@@ -73,18 +73,6 @@ def load(**options):
     return dataset
 
 
-def test_linked_folders_are_read_once(tmp_path):
-    write(tmp_path, 'images/a.png', 'masks/a.png', 'elsewhere/b.png')
-    for kind in ('images', 'masks'):
-        (tmp_path / kind / 'site').symlink_to('../elsewhere')
-        (tmp_path / kind / 'itself').symlink_to('.')
-    (tmp_path / 'elsewhere/back').symlink_to('../images')
-    options = dict(data_root=str(tmp_path), data_prefix=FOLDERS)
-    infos = [load(**options).get_data_info(index) for index in range(2)]
-    assert [os.path.relpath(info['seg_map_path'], tmp_path) for info in infos] == ['masks/a.png', 'masks/site/b.png']
-    assert [problem.file for problem in find_left_out(load(**options))] == [str(tmp_path / 'masks')]  # back/a.png
-
-
 def test_images_and_masks_of_any_suffix(tmp_path):
     write(tmp_path, 'images/0.PNG', 'images/below/1.webp', 'images/2.jpg', 'images/.3.png', 'images/notes.txt')
     write(tmp_path, 'masks/0.png', 'masks/below/1.PNG', 'masks/4.png')

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from vt.datasets import FashionMNIST
-from vt.datasets import fashion_mnist as module
 from vt.errors import MissingFileError, UserError
 
 NUMBERS = dict(train=5_400, t10k=300)
@@ -52,16 +51,6 @@ def test_splits_are_what_the_files_hold(split, name, chosen, arrays, folder):
         info = dataset.get_data_info(index)
         assert np.array_equal(info['img'], np.repeat(images[index][..., None], 3, -1))
         assert info['gt_label'] == labels[index]
-
-
-def test_the_files_are_found_where_they_usually_are(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, 'FOLDERS', (str(tmp_path / 'absent'), str(folder)))
-    assert len(FashionMNIST(split='test', indices=3)) == 3
-    monkeypatch.setattr(module, 'FOLDERS', (str(tmp_path / 'absent'),))
-    with pytest.raises(MissingFileError, match='absent: apt-get install dataset-fashion-mnist, or set data_root'):
-        FashionMNIST()
-    with pytest.raises(MissingFileError, match='elsewhere: correct data_root'):
-        FashionMNIST('elsewhere')
 
 
 def test_what_is_no_such_file_raises(folder, tmp_path):

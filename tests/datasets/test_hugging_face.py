@@ -69,14 +69,6 @@ def test_images_stay_in_their_files_and_a_process_is_handed_where_these_are(tmp_
     assert np.array_equal(pickle.loads(handed)[99]['inputs'].permute(1, 2, 0), image)
 
 
-def test_samples_are_made_when_they_are_asked_for(layouts):
-    """In any order, and of a part."""
-    whole = vt.HuggingFaceDataset(f'{layouts}/saved', 'train', pipeline=LOAD).data_list
-    part = vt.HuggingFaceDataset(f'{layouts}/saved', 'train', pipeline=LOAD, indices=3).data_list
-    assert [*part] == [*whole[:3]] == [whole[index] for index in range(3)]
-    assert [*whole[::-2]] == [*whole][::-2]
-
-
 @pytest.mark.parametrize('feature', [datasets.Video(decode=False), datasets.Value('binary')])
 def test_videos_have_the_frames_of_their_files(feature, tmp_path):
     contents = [write(tmp_path / f'{shade}.avi', draw(9, shade), 'FFV1').read_bytes() for shade in (0, 50)]

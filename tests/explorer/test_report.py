@@ -20,8 +20,6 @@ from vt.explorer.looking import look_at, pick_from_test_set
 from vt.explorer.views import describe_module
 from vt.inference.test_set import build_test_set
 
-VIT = 'deit-small_digits'
-
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
@@ -98,25 +96,6 @@ def test_levels_of_a_segmentor_and_their_measures(segmentor):
         assert [float(row['entropy']) for row in rows] == pytest.approx(measured[name]['entropy_of_tokens'], abs=1e-4)
         reach = torch.tensor([float(row['reach']) for row in rows])
         assert reach.square().mean().sqrt() == pytest.approx(measured[name]['reach'], abs=1e-4)
-
-
-def test_tokens_of_a_grid_look_without_those_of_classes(folder):
-    inferencer = apis.ClassificationInferencer(*make(folder, VIT)[:2])
-    images = pick_from_test_set(inferencer.model.cfg, 3)
-    assert [image.caption for image in images] == ['0', '1', '2']
-    look = look_at(inferencer, images[2].source)
-    batch = pseudo_collate([inferencer.pipeline(images[2].source)])
-    inputs = inferencer.model.data_preprocessor(batch, False)['inputs']
-    with torch.no_grad(), record_attention(inferencer.model) as records:
-        inferencer.model(inputs, mode='tensor')
-    assert list(look.modules) == list(records)
-    for name, module in look.modules.items():
-        attention, (height, width) = records[name].attention[0], records[name].size
-        torch.testing.assert_close(module.relation, attention)
-        torch.testing.assert_close(module.maps.flatten(2), attention[..., -height * width :])
-        assert attention.shape[-1] == height * width + 1
-        views = {view.name: view for view in describe_module(look, name, 2)}
-        assert float(views['measures'].rows[0]['entropy']) <= np.log(height * width)
 
 
 def test_a_missing_gradio_is_named(monkeypatch):

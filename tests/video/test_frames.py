@@ -36,12 +36,6 @@ def test_a_random_transform_is_alike_for_all_frames_and_differs_over_samples(nam
     assert len(seen) > 1
 
 
-def test_frames_differ_as_before():
-    frames = [np.full((8, 8, 3), value, np.uint8) for value in (10, 20, 30)]
-    flipped = SameForAllFrames([dict(type='RandomFlip', prob=1.0)]).transform(dict(frames=frames))['frames']
-    assert [frame.mean() for frame in flipped] == [10, 20, 30]
-
-
 def test_three_crops_of_every_clip():
     wide = np.arange(20, dtype=np.uint8)[None, :, None].repeat(8, 0).repeat(3, 2)
     for turned in (False, True):

@@ -10,6 +10,7 @@ import cv2
 import pytest
 from forked_tools import ForkedTool, run_forked
 from run_comparison import assert_same_end
+from tool_runner import call, succeed
 from video.written_videos import draw, write
 
 from vt.commands.check_dataset import read_data
@@ -51,19 +52,13 @@ def test_a_run_that_ends_in_an_epoch_is_resumed_to_the_same_bits(number, line, c
     assert_same_end(folder / work_dir, folder / 'whole')
 
 
-def run_test(folder, *options):
-    checkpoint = (folder / 'whole/last_checkpoint').read_text()
-    arguments = [CONFIG, checkpoint, '--work-dir', 'tested', '--out', 'scores.pkl', '--benchmark', *options]
-    result = run_forked('test.py', *arguments, cwd=folder)
-    assert result.returncode == 0, result.stderr
+def test_scores_are_averaged_over_views(folder):
+    arguments = [CONFIG, (folder / 'whole/last_checkpoint').read_text(), '--work-dir', 'tested', '--out', 'scores.pkl']
+    arguments += ['--benchmark', '--show-dir', 'shown', '--report', 'report']
+    result = succeed(call('test.py', *arguments, cwd=folder))
     predictions = pickle.loads((folder / 'scores.pkl').read_bytes())
     assert len(predictions) == 20
     assert all(prediction['pred_score'].sum() == pytest.approx(1) for prediction in predictions)
-    return result, predictions
-
-
-def test_scores_are_averaged_over_views(folder):
-    result, predictions = run_test(folder, '--show-dir', 'shown', '--report', 'report')
     report = json.loads((folder / 'report/report.json').read_text())
     right = [each['pred_label'].item() == each['gt_label'].item() for each in predictions]
     assert report['metrics']['accuracy/top1'] == pytest.approx(100 * sum(right) / 20)
