@@ -2,9 +2,8 @@
 
     limited_tool.py LIMIT TOOL [ARGUMENT ...]
 
-LIMIT is ``rights`` (those of files hold, for root too), ``file-size`` (no file above half a megabyte), ``output``
-(nobody reads what is printed) or ``memory`` (2 GB more than a process takes that has done nothing; the file ``peak``
-tells what it took at most, in KB).
+LIMIT is ``rights`` (those of files hold, for root too), ``file-size`` (no file above half a megabyte) or ``memory``
+(2 GB more than a process takes that has done nothing; the file ``peak`` tells what it took at most, in KB).
 """
 
 import atexit
@@ -26,12 +25,6 @@ def drop_rights():
     assert ctypes.CDLL(None).capset(header, nothing) == 0
 
 
-def close_output():
-    reader, writer = os.pipe()
-    os.close(reader)
-    os.dup2(writer, sys.stdout.fileno())
-
-
 def limit_files():
     resource.setrlimit(resource.RLIMIT_FSIZE, (HALF_A_MEGABYTE, HALF_A_MEGABYTE))
 
@@ -43,7 +36,7 @@ def limit_memory():
 
 
 if __name__ == '__main__':
-    limits = dict(rights=drop_rights, output=close_output, memory=limit_memory)
+    limits = dict(rights=drop_rights, memory=limit_memory)
     (limits | {'file-size': limit_files})[sys.argv[1]]()
     sys.argv = sys.argv[2:]
     sys.path.insert(0, os.path.dirname(sys.argv[0]))

@@ -1,11 +1,17 @@
-"""Which frames make a clip, at the borders too."""
+"""Clips: which frames make one, what is done to all of them alike, and batches and views of them."""
 
 import numpy as np
 import pytest
+import torch
+from mmpretrain.models import ImageClassifier, VideoDataPreprocessor
+from mmpretrain.structures import DataSample
+from video.tiny_video_network import TinyVideoNetwork
 from video.written_videos import draw, write
 
+from vt.engine.interruption.seeds import seed_random
 from vt.errors import UserError
-from vt.video.clips import LoadClips
+from vt.video.clips import LoadClips, PackClips, SameForAllFrames, ThreeCrops
+from vt.video.views import ClipPreprocessor, VideoClassifier
 
 
 def starts(num_frames, **options):
@@ -59,3 +65,124 @@ def test_settings_are_whole_numbers(options):
     ((name, value),) = options.items()
     with pytest.raises(UserError, match=f'{name}={value!r} must be a whole number of at least 1'):
         LoadClips(**dict(clip_length=4, frame_stride=3) | options)
+
+
+RANDOM = dict(
+    crop=dict(type='RandomResizedCrop', scale=24),
+    flip=dict(type='RandomFlip', prob=0.5, direction='horizontal'),
+    augment=dict(type='RandAugment', policies='timm_increasing', num_policies=4, total_level=10, magnitude_level=7),
+    erase=dict(type='RandomErasing', erase_prob=0.5, mode='rand', fill_color=[90] * 3, fill_std=[50] * 3),
+    jitter=dict(type='ColorJitter', brightness=0.4, contrast=0.4, saturation=0.4),
+)
+
+
+def same_frames(number):
+    image = np.random.default_rng(0).integers(0, 256, (40, 48, 3), np.uint8)
+    return dict(frames=[image.copy() for _ in range(number)], ori_shape=(40, 48))
+
+
+@pytest.mark.parametrize('name', RANDOM)
+def test_a_random_transform_is_alike_for_all_frames_and_differs_over_samples(name):
+    step = SameForAllFrames([RANDOM[name]])
+    seen = set()
+    for sample in range(12):
+        seed_random(sample)
+        results = step.transform(same_frames(4))
+        first, *others = results['frames']
+        assert all(np.array_equal(first, other) for other in others)
+        assert results['img_shape'] == first.shape[:2]
+        seen.add(first.tobytes())
+    assert len(seen) > 1
+
+
+def test_three_crops_of_every_clip():
+    wide = np.arange(20, dtype=np.uint8)[None, :, None].repeat(8, 0).repeat(3, 2)
+    for turned in (False, True):
+        clip = [(wide + 20 * t).swapaxes(0, 1) if turned else wide + 20 * t for t in range(4)]
+        results = ThreeCrops(8).transform(dict(frames=clip, num_views=2))
+        assert results['num_views'] == 6
+        assert results['img_shape'] == (8, 8)
+        corners = [int(frame[0, 0, 0]) for frame in results['frames']]
+        assert corners == [0, 20, 6, 26, 12, 32, 40, 60, 46, 66, 52, 72]
+    with pytest.raises(UserError, match='of 8x20 are smaller than crop_size=9'):
+        ThreeCrops(9).transform(dict(frames=[wide], num_views=1))
+
+
+@pytest.mark.parametrize('views', [1, 3])
+def test_packing(views):
+    frames = list(np.random.default_rng(0).integers(0, 256, (views * 4, 6, 5, 3), np.uint8))
+    results = dict(frames=frames, num_views=views, gt_label=2, img_path='a.mp4')
+    packed = PackClips().transform(results)
+    inputs = packed['inputs']
+    assert inputs.shape == ((3, 4, 6, 5) if views == 1 else (views, 3, 4, 6, 5))
+    assert inputs.dtype == torch.uint8
+    assert inputs.is_contiguous()
+    clip = inputs if views == 1 else inputs[2]
+    assert np.array_equal(clip[:, 1].permute(1, 2, 0).numpy(), frames[(views - 1) * 4 + 1])
+    assert packed['data_samples'].gt_label.tolist() == [2]
+    assert packed['data_samples'].img_path == 'a.mp4'
+
+
+NORM = dict(mean=[10.0, 20.0, 30.0], std=[2.0, 3.0, 4.0], to_rgb=True)
+
+
+def batch(number, *shape):
+    torch.manual_seed(0)
+    clips = [torch.randint(256, shape, dtype=torch.uint8) for _ in range(number)]
+    return dict(inputs=clips, data_samples=[DataSample().set_gt_label(index % 3) for index in range(number)])
+
+
+@pytest.mark.parametrize('views', [(), (3,), (5,)])
+def test_normalised_as_mmpretrains_video_preprocessor(views):
+    data = batch(2, *views, 3, 4, 6, 5)
+    prepared = ClipPreprocessor(**NORM)(data)
+    assert prepared['inputs'].shape == (2, *views, 3, 4, 6, 5)
+    expected = VideoDataPreprocessor(**NORM, format_shape='NCTHW')(
+        dict(inputs=torch.stack(data['inputs']), data_samples=None)
+    )
+    assert torch.equal(prepared['inputs'], expected['inputs'])
+    assert [sample.gt_label.item() for sample in prepared['data_samples']] == [0, 1]
+    assert torch.equal(ClipPreprocessor()(data)['inputs'], torch.stack(data['inputs']).float())
+
+
+@pytest.mark.parametrize('augment', [dict(type='Mixup', alpha=1.0), dict(type='CutMix', alpha=1.0)])
+def test_mixing_is_that_of_images_alike_in_all_frames(augment):
+    """Of a clip whose frames are all one image, each frame is what the image becomes."""
+    images = batch(6, 3, 1, 16, 12)
+    clips = dict(batch(6, 3, 1, 16, 12), inputs=[image.repeat(1, 5, 1, 1) for image in images['inputs']])
+    augments = dict(augments=augment)
+    results = []
+    for data in (images, clips):
+        np.random.seed(3)
+        torch.manual_seed(3)
+        preprocessor = ClipPreprocessor(**NORM, num_classes=3, batch_augments=augments)
+        prepared = preprocessor(data, training=True)
+        results.append((prepared['inputs'], torch.stack([s.gt_score for s in prepared['data_samples']]).clone()))
+    (image, scores), (clip, scores_of_clips) = results
+    assert torch.equal(scores, scores_of_clips)
+    assert (scores.max(1).values < 1).any()
+    assert clip.shape == (6, 3, 5, 16, 12)
+    assert torch.equal(clip, image.expand_as(clip))
+
+
+def test_probabilities_are_averaged_over_views():
+    options = dict(
+        backbone=TinyVideoNetwork(),
+        head=dict(type='LinearClsHead', num_classes=3, in_channels=8),
+        data_preprocessor=dict(type='vt.ClipPreprocessor', **NORM),
+    )
+    torch.manual_seed(0)
+    model = VideoClassifier(**options).eval()
+    data = batch(2, 5, 3, 4, 16, 16)
+    with torch.no_grad():
+        predicted = model.test_step(data)
+        for clips, sample, label in zip(data['inputs'], predicted, (0, 1)):
+            alone = model.test_step(dict(inputs=list(clips)))
+            expected = torch.stack([view.pred_score for view in alone]).mean(0)
+            torch.testing.assert_close(sample.pred_score, expected)
+            assert sample.pred_label.item() == expected.argmax()
+            assert sample.gt_label.item() == label
+        one = batch(2, 3, 4, 16, 16)
+        scores = [sample.pred_score for sample in model.test_step(one)]
+        as_images = ImageClassifier.predict(model, model.data_preprocessor(one)['inputs'])
+    assert torch.equal(torch.stack(scores), torch.stack([sample.pred_score for sample in as_images]))

@@ -1,0 +1,90 @@
+"""Images, videos and checkpoints that are none: one line that names the file, before training where it can be known."""
+
+import json
+
+import pytest
+import torch
+from bad_input.images import DAMAGED
+from bad_input.small_runs import DIGITS, FOLDER, refuse, train
+from tool_runner import ROOT, assert_one_line, call
+from video.written_videos import draw, write
+
+PILLOW = FOLDER.replace('dataset = ', "pipeline[0].update(imdecode_backend='pillow')\ndataset = ", 1)
+DEEP = [('text named .jpg', FOLDER, 0), ('truncated PNG', PILLOW, 0), ('truncated JPEG', FOLDER, 2)]
+
+
+@pytest.mark.parametrize(('kind', 'config', 'workers'), DEEP)
+def test_a_damaged_image_is_named(kind, config, workers, folder):
+    name, content = DAMAGED[kind]
+    (folder / 'data/images/dog' / name).write_bytes(content)
+    line = refuse(folder, config, options=[f'train_dataloader.num_workers={workers}'])
+    assert f'data/images/dog/{name} cannot be loaded: ' in line
+
+
+VIDEOS = f"""
+_base_ = '{ROOT}/tests/video/files.py'
+train_dataloader = dict(num_workers=0, persistent_workers=False)
+train_cfg = dict(max_epochs=1)
+"""
+STEP = 'train_dataloader.dataset.pipeline.0'
+
+
+@pytest.fixture
+def videos(tmp_path):
+    """Two videos of each of two classes, in ``data/videos``."""
+    for index in range(4):
+        write(tmp_path / f'data/videos/{("cat", "dog")[index % 2]}/{index}.avi', draw(20), 'MJPG')
+    return tmp_path
+
+
+def cut(path):
+    write(path, draw(40), 'MJPG')
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+FILES = {
+    'text': (lambda path: path.write_bytes(b'this is no video, whatever its name says\n'), 'finds no video in it'),
+    'zero bytes': (lambda path: path.write_bytes(b''), 'finds no video in it'),
+    'no frames': (lambda path: write(path, [], 'MJPG'), 'no '),
+    'cut off': (cut, 'of its 40 frames: it is damaged or cut off'),
+}
+
+
+@pytest.mark.parametrize('kind', ['text', 'cut off'])
+def test_a_bad_file_is_named_before_training(kind, videos):
+    spoil, message = FILES[kind]
+    spoil(videos / 'data/videos/dog/bad.avi')
+    line = refuse(videos, VIDEOS)
+    assert 'train data: data/videos/dog/bad.avi cannot be read: ' in line
+    assert message in line
+
+
+def test_a_bad_file_is_named_while_training(videos):
+    cut(videos / 'data/videos/dog/bad.avi')
+    options = ['train_dataloader.num_workers=1', f'{STEP}.frame_stride=13']
+    options += ['train_dataloader.sampler.num_repeats=1', 'default_hooks.checkpoint=None']
+    result = train(videos, VIDEOS, '--skip-data-check', options=options)
+    assert_one_line(result, 'data/videos/dog/bad.avi cannot be loaded: it has only 14 of its 40 frames')
+
+
+def test_check_dataset_lists_every_bad_video(videos):
+    for kind, (spoil, _) in FILES.items():
+        spoil(videos / f'data/videos/cat/{kind}.avi')
+    (videos / 'config.py').write_text(VIDEOS)
+    result = call('check_dataset.py', 'config.py', '--splits', 'train', '--out', 'report.json', cwd=videos)
+    assert result.returncode == 1
+    report = json.loads((videos / 'report.json').read_text())
+    assert report['counts'] == dict(unreadable=4, contradiction=2)  # the videos of both classes are the same
+    unreadable = {problem['file'] for problem in report['problems'] if problem['kind'] == 'unreadable'}
+    assert unreadable == {f'data/videos/cat/{kind}.avi' for kind in FILES}
+    assert report['data_sets'][0]['samples'] == 8
+
+
+@pytest.mark.parametrize('kind', ['text', 'truncated'])
+@pytest.mark.parametrize('use', ['--resume', 'load_from'])
+def test_a_damaged_checkpoint(kind, use, tmp_path):
+    torch.save(dict(meta={}, state_dict=dict(a=torch.ones(9))), tmp_path / 'bad.pth')
+    contents = dict(text=b'no checkpoint\n', truncated=(tmp_path / 'bad.pth').read_bytes()[:-500])
+    (tmp_path / 'bad.pth').write_bytes(contents[kind])
+    arguments, options = (['--resume', 'bad.pth'], []) if use == '--resume' else ([], ['load_from=bad.pth'])
+    assert_one_line(train(tmp_path, DIGITS, *arguments, options=options), 'bad.pth')
