@@ -12,6 +12,33 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).parent
 
 
+# Optional features. 'all' has those of users, 'tests' all but OpenVINO.
+EXTRAS = dict(
+    hub=['timm>=1,<2', 'transformers>=5,<6', 'huggingface_hub>=1,<3'],  # public weights and backbones by name
+    export=['onnx>=1.18,<2', 'onnxscript>=0.5,<1', 'onnxruntime>=1.22,<2', 'openvino>=2025.3'],
+    data=['datasets>=4,<6', 'tifffile>=2025.1.10', 'av>=14'],  # rows of Hugging Face, bands of TIFF, more videos
+    explore=['gradio>=6.20,<7', 'grad-cam>=1.5,<2'],  # the page of tools/explore.py, heat maps
+    docs=[  # the site of mkdocs.yml and the tables of the pages
+        'mkdocs>=1.6,<2',
+        'mkdocs-material>=9.7,<10',
+        'mkdocstrings[python]>=1,<2',
+        'pandas>=2.2,<4',
+        'networkx>=3.2,<4',
+        'tabulate>=0.9,<1',
+    ],
+)
+EXTRAS['all'] = [line for name in ('hub', 'export', 'data', 'explore') for line in EXTRAS[name]]
+EXTRAS['tests'] = [
+    *(line for line in [*EXTRAS['all'], *EXTRAS['docs']] if not line.startswith('openvino')),
+    'pytest>=8,<10',
+    'pytest-xdist>=3.6,<4',
+    'hypothesis>=6.100,<7',
+    'ruff>=0.9',
+    'selenium>=4.25,<5',
+    'ty>=0.0.100,<0.1',
+]
+
+
 class BuildWithConfigs(build_py):
     """Put what OpenMMLab's tools look for in an installed package into its folder ``.mim``: configs, tools, the index.
 
@@ -29,11 +56,9 @@ class BuildWithConfigs(build_py):
         shutil.copy(ROOT / 'model-index.yml', place)
 
 
-def read_requirements(section: str) -> list[str]:
-    """Lines of ``requirements.txt`` below ``# section`` up to the next blank line."""
-    blocks = [block.splitlines() for block in (ROOT / 'requirements.txt').read_text().split('\n\n')]
-    block = next(block for block in blocks if block[0] == f'# {section}')
-    return [line for line in block if not line.startswith('#')]
+def read_requirements() -> list[str]:
+    lines = (ROOT / 'requirements.txt').read_text().splitlines()
+    return [line for line in lines if not line.startswith('#')]
 
 
 def read_version() -> str:
@@ -45,10 +70,11 @@ def read_version() -> str:
 setup(
     name='visual-transformers',
     version=read_version(),
-    description='Visual Transformers (Wu et al., ICCV 2021) for MMPretrain and MMSegmentation',
+    description='Visual Transformers (Wu et al., ICCV 2021) and 36 other vision transformers, trained from configs',
     long_description=(ROOT / 'README.md').read_text(),
     long_description_content_type='text/markdown',
     license='Apache-2.0',
+    url='https://arxiv.org/abs/2006.03677',  # the paper; the project itself has no public address yet
     license_files=['LICENSE'],
     packages=find_packages(include=['vt', 'vt.*']),
     cmdclass=dict(build_py=BuildWithConfigs),
@@ -59,17 +85,17 @@ setup(
     },
     entry_points=dict(console_scripts=['vt = vt.__main__:main']),
     python_requires='>=3.10',
-    install_requires=read_requirements('vt'),
-    extras_require={
-        'tests': [line for name in ('tests', 'export', 'explorer', 'docs') for line in read_requirements(name)],
-        'bands': ['tifffile>=2025.1.10'],  # vt.LoadBands of TIFF
-        'datasets': ['datasets>=4,<6'],  # vt.HuggingFaceDataset
-        'export': read_requirements('export'),  # tools/export.py's ONNX
-        'openvino': ['openvino>=2025.3'],  # tools/export.py's OpenVINO, beside 'export'
-        'explorer': read_requirements('explorer'),  # tools/explore.py's page
-        'docs': read_requirements('docs'),  # the site of mkdocs.yml
-        'heat-maps': ['grad-cam>=1.5,<2'],  # tools/analysis/show_heat_maps.py, also in reports
-        'transformers': ['transformers>=5,<6'],  # vt.HuggingFaceBackbone
-        'timm': ['timm>=1,<2'],  # its weights by name; any timm model by config, through MMPretrain
-    },
+    install_requires=read_requirements(),
+    extras_require=EXTRAS,
+    classifiers=[
+        'Development Status :: 4 - Beta',
+        'Intended Audience :: Science/Research',
+        'Operating System :: POSIX :: Linux',
+        'Programming Language :: Python :: 3',
+        'Programming Language :: Python :: 3.10',
+        'Programming Language :: Python :: 3.11',
+        'Programming Language :: Python :: 3.12',
+        'Programming Language :: Python :: 3.13',
+        'Topic :: Scientific/Engineering :: Artificial Intelligence',
+    ],
 )

@@ -26,10 +26,10 @@ train_and_test() { # train_and_test CONFIG: a run that was interrupted goes on, 
 times=()
 step 'install' install_vt ''
 train_and_test configs/baselines/resnet18_digits.py
-train_and_test configs/vt_resnet/vt-resnet18_digits.py
-step 'figure' "$python" tools/analysis/show_tokens.py configs/vt_resnet/vt-resnet18_digits.py \
-    work_dirs/vt-resnet18_digits/epoch_15.pth --out work_dirs/vt-resnet18_digits/tokens.png
+train_and_test configs/vt_resnet/vt-resnet18-tuned_digits.py
+step 'figure' "$python" tools/analysis/show_tokens.py configs/vt_resnet/vt-resnet18-tuned_digits.py \
+    work_dirs/vt-resnet18-tuned_digits/epoch_15.pth --out work_dirs/vt-resnet18-tuned_digits/tokens.png
 printf '\n'
-"$python" tools/analysis/report.py runs work_dirs/resnet18_digits work_dirs/vt-resnet18_digits
-printf 'Where each token looks: work_dirs/vt-resnet18_digits/tokens.png\n\nTime of each step:\n'
+"$python" tools/analysis/report.py runs work_dirs/resnet18_digits work_dirs/vt-resnet18-tuned_digits
+printf 'Where each token looks: work_dirs/vt-resnet18-tuned_digits/tokens.png\n\nTime of each step:\n'
 printf '%s\n' "${times[@]}"

@@ -4,4 +4,4 @@
 _base_ = ['../_base_/recipes/fine_tune_image-folder.py', '../_base_/models/swin-tiny.py']
 
 model = _base_.architecture
-load_from = 'timm://swin_tiny_patch4_window7_224.ms_in1k'  # fetched when the training starts (extra [timm])
+load_from = 'timm://swin_tiny_patch4_window7_224.ms_in1k'  # fetched when the training starts (pip install timm)

@@ -318,7 +318,7 @@ def test_a_missing_package_is_one_line(monkeypatch):
     """And before it is imported it is told to report nothing to its makers."""
     monkeypatch.delenv('ORT_DISABLE_TELEMETRY')
     monkeypatch.setitem(sys.modules, 'onnxruntime', None)
-    with pytest.raises(UserError, match=r"of onnxruntime.*: pip install 'visual-transformers\[export,openvino\]'"):
+    with pytest.raises(UserError, match=r'of onnxruntime.*: pip install onnx onnxscript onnxruntime openvino'):
         encode('onnx', SimpleNamespace(onnx=b''))
     assert os.environ['ORT_DISABLE_TELEMETRY'] == '1'
 

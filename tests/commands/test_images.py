@@ -60,7 +60,7 @@ def test_tokens_on_a_users_images_of_any_size(animals, tmp_path):
 
 
 def test_heat_maps_of_a_users_images(digits, tmp_path):
-    pytest.importorskip('pytorch_grad_cam', reason='the extra [heat-maps] is not installed')
+    pytest.importorskip('pytorch_grad_cam', reason='grad-cam is not installed')
     photo = write(tmp_path / 'photo.png', size=(150, 210))
     options = ['--method', 'gradcam', 'eigencam', '--target', '7', '--out', 'out.svg']
     result = succeed(call('analysis/show_heat_maps.py', *digits, photo, *options, cwd=tmp_path))

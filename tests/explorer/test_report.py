@@ -101,5 +101,5 @@ def test_levels_of_a_segmentor_and_their_measures(segmentor):
 def test_a_missing_gradio_is_named(monkeypatch):
     monkeypatch.delitem(sys.modules, 'vt.explorer.page', raising=False)  # which imports it
     monkeypatch.setitem(sys.modules, 'gradio', None)
-    with pytest.raises(UserError, match=r"the page needs Gradio: pip install 'visual-transformers\[explorer\]'"):
+    with pytest.raises(UserError, match=r'the page needs Gradio: pip install gradio'):
         serve({}, [], 1)

@@ -7,7 +7,7 @@ from torch.nn.functional import conv_transpose2d, gelu, layer_norm, max_pool2d
 from vt.errors import UserError
 from vt.registry import MODELS
 
-transformers = pytest.importorskip('transformers', reason='the extra [transformers] is not installed')
+transformers = pytest.importorskip('transformers', reason='transformers is not installed')
 
 SMALL = dict(hidden_size=32, num_hidden_layers=3, num_attention_heads=2)
 DINO = {
@@ -65,7 +65,7 @@ def test_every_weight_of_a_whole_backbone_learns():
 
 
 def test_timm_gives_the_same_to_a_neck():
-    pytest.importorskip('timm', reason='the extra [timm] is not installed')
+    pytest.importorskip('timm', reason='timm is not installed')
     options = dict(features_only=True, out_indices=(-1,), img_size=56, depth=1, embed_dim=24, num_heads=2)
     timm = dict(type='TIMMBackbone', model_name='vit_small_patch14_dinov2', **options)
     backbone = MODELS.build(dict(type='vt.FrozenBackbone', backbone=timm)).train()

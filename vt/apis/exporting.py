@@ -116,7 +116,7 @@ def encode(kind: str, program: Program, calibration: Iterable[Tensor] = ()) -> t
             content = program.onnx if kind == 'onnx' else _quantise(program.onnx, calibration)
             return {SUFFIXES[kind]: content}, run_onnx(content)
     except ImportError as error:
-        raise UserError(f"{error}: pip install 'visual-transformers[export,openvino]'") from error
+        raise UserError(f'{error}: pip install onnx onnxscript onnxruntime openvino') from error
     file = io.BytesIO()
     if kind == 'program':
         torch.export.save(program.program, file)

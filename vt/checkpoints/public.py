@@ -82,7 +82,8 @@ def fetching(address: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise UserError(f"{address} needs a package: pip install 'visual-transformers[timm]'") from error
+        package = 'timm' if address.startswith('timm') else 'huggingface_hub'
+        raise UserError(f'{address} needs a package: pip install {package}') from error
     except (OSError, ValueError, RuntimeError, KeyError) as error:  # of a library: no connection, unknown name
         reason = printable(' '.join(str(error).split()), 160)
         advice = 'correct the name, connect to the internet once, or give the path of a local file'

@@ -24,7 +24,7 @@ MAX_PIECE = 4_000_000  # maximum compressed bytes without imagecodecs: Python's 
 class LoadBands(LoadImageFromFile):
     """Load an image with any number of channels as float32, in the units and channel order of the file.
 
-    Use it instead of ``LoadImageFromFile``. It reads ``.npy``, TIFF and PNG. TIFF needs the extra ``[bands]``; the
+    Use it instead of ``LoadImageFromFile``. It reads ``.npy``, TIFF and PNG. TIFF needs ``tifffile``; the
     first image of the file is read, with bands in pixels, in planes or on pages. Other files are read by OpenCV without
     changes, in the order red, green, blue, and not rotated by EXIF.
 
@@ -114,7 +114,7 @@ def _count_nodata(image: np.ndarray, marked: str) -> int:
 def _read_tiff(content: bytes, name: str) -> np.ndarray:
     """Read the first image of a TIFF as (height, width) or (height, width, channels)."""
     if find_spec('tifffile') is None:
-        raise UserError("TIFF needs tifffile: pip install 'visual-transformers[bands]'")
+        raise UserError('TIFF needs tifffile: pip install tifffile')
     import tifffile
 
     with tifffile.TiffFile(BytesIO(content)) as file:

@@ -46,7 +46,7 @@ class HuggingFaceDataset(BaseDataset):
 
     Rows are memory-mapped and images are read on access, so memory hardly grows with the number of images. Samples
     contain ``img_path``, an address that ``LoadImageFromFile`` loads, and ``gt_label``: pipelines for image files work.
-    Nothing is downloaded. It needs the extra ``[datasets]``.
+    Nothing is downloaded. It needs the package ``datasets``.
 
     Args:
         data_root, split: data set, see :func:`vt.datasets.rows.open_rows`.

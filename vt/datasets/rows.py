@@ -123,7 +123,7 @@ def open_rows(data_root: str, split: str) -> 'Dataset':
     try:
         import datasets
     except ImportError as error:
-        raise UserError("this data set needs datasets: pip install 'visual-transformers[datasets]'") from error
+        raise UserError('this data set needs datasets: pip install datasets') from error
     root, folder = Path(data_root), folder_of(data_root, split)
     with interpreting(root, HINT):
         if root != folder and split not in (names := read_json(root / SPLITS, HINT, keys=('splits',))['splits']):

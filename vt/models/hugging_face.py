@@ -51,7 +51,7 @@ class HuggingFaceBackbone(BaseModule):
         init_cfg: dict | Sequence[dict] | None = None,
     ) -> None:
         super().__init__(init_cfg)
-        import transformers  # optional: pip install 'visual-transformers[transformers]'
+        import transformers  # optional: pip install transformers
 
         if out_type == VECTOR and tuple(out_indices) != (-1,):
             raise UserError(f"HuggingFaceBackbone: out_indices={tuple(out_indices)} has no effect on '{VECTOR}'")

@@ -1,4 +1,4 @@
-# Images and masks of a data set that Hugging Face's library `datasets` saved by `save_to_disk` (extra [datasets]):
+# Images and masks of a data set that Hugging Face's library `datasets` saved by `save_to_disk` (pip install datasets):
 # set data_root, its folder, and classes; and splits and columns, if their names differ.
 _base_ = 'segmentation_loaders.py'
 

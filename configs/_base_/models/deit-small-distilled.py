@@ -1,5 +1,5 @@
 # DeiT-S with a distillation token (Touvron et al., ICML 2021): the teacher is a RegNetY-16GF, hard labels.
-# Needs timm, which downloads the teacher when training starts: pip install -e '.[timm]'.
+# Needs timm, which downloads the teacher when training starts: pip install timm.
 _base_ = 'deit-small.py'
 
 stages = _base_.architecture.backbone.stages

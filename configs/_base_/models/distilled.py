@@ -8,7 +8,7 @@
 # - the image that the teacher sees: here the student's; teacher_size=240 is the size that timm trained it at.
 # The weights were trained by timm, not by the authors; they are downloaded when training starts.
 #
-# Needs timm: pip install -e '.[timm]'. Any other classifier can be the teacher:
+# Needs timm: pip install timm. Any other classifier can be the teacher:
 #   teacher=dict(_delete_=True, type='ImageClassifier', ...), teacher_checkpoint='its weights.pth'
 distilled = dict(
     type='vt.DistilledClassifier',

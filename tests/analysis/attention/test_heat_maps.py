@@ -13,7 +13,7 @@ from vt.analysis.attention.heat_maps import METHODS, HeatMapper, choose_class
 from vt.errors import UserError
 from vt.registry import MODELS
 
-pytest.importorskip('pytorch_grad_cam', reason='the extra [heat-maps] is not installed')
+pytest.importorskip('pytorch_grad_cam', reason='grad-cam is not installed')
 
 PATCHES = dict(type='vt.PatchEmbed', kernel_size=4, stride=4)
 STAGE = dict(channels=16, depth=2, num_heads=2, embed=PATCHES, norm=True)

@@ -50,7 +50,7 @@ class HeatMapper:
         try:
             import pytorch_grad_cam
         except ImportError as error:
-            raise UserError("heat maps need grad-cam: pip install 'visual-transformers[heat-maps]'") from error
+            raise UserError('heat maps need grad-cam: pip install grad-cam') from error
         self.model, self.method, self.chosen, self.layer = model, method, layer, layer
         self.make = getattr(pytorch_grad_cam, METHODS[method])
 
