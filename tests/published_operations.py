@@ -1,9 +1,16 @@
-"""The two operations by the published equations, random operands for them, and their gradients."""
+"""The two operations by the published equations, random operands for them, and gradients of any kind."""
 
 import published_equations as published
 import torch
+from torch.autograd import grad
+from torch.nn.functional import relu
 
 ORDERS = ['pixel-major', 'channel-major']
+MAPS = dict(
+    centred=lambda x: x,
+    rectified=relu,  # as after a ReLU
+    shifted=lambda x: x + 2,  # a mean of two deviations
+)
 
 
 def random_pixels(n, p, c, order):
@@ -42,3 +49,21 @@ def published_project(scale, residual=False):
         return torch.stack(samples) + (pixels if residual else 0)
 
     return function
+
+
+def penalty_gradients(function, *leaves):
+    """Gradients of a gradient penalty: of the squares of all first gradients."""
+    first = grad(function(*leaves).square().sum(), leaves, create_graph=True)
+    return grad(sum(gradient.square().sum() for gradient in first), leaves)
+
+
+class NoGradient(torch.autograd.Function):
+    """Passes a tensor on, and gives back None for its gradient."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return None

@@ -3,10 +3,7 @@
 import copy
 import math
 from functools import cache
-from inspect import signature
 
-import published_survey as published
-import published_survey_second as second
 import torch
 from comparisons import assert_same
 from mmengine.config import Config
@@ -15,34 +12,6 @@ from vt.apis import find_config
 from vt.registry import MODELS
 
 BATCH_NORMS = (torch.nn.BatchNorm2d, torch.nn.BatchNorm1d)
-# Of each model its equations, and whether a class token is what leaves it; None where all tokens do (of CeiT those of
-# all blocks).
-EQUATIONS = {
-    'pvt-small': (published.pvt, True),
-    'rest-small': (published.rest, False),
-    'cswin-tiny': (published.cswin, False),
-    'ceit-small': (published.ceit, None),
-    'cpvt-small-gap': (published.cpvt, False),
-    'p2t-small': (published.p2t, False),
-    'shuffle-tiny': (published.shuffle, False),
-    'gg-tiny': (published.gg, False),
-    'localvit-small': (published.localvit, True),
-    'deepvit-small': (published.deepvit, True),
-    't2t-vit-t-14': (published.t2t, True),
-    'swin-tiny': (published.swin, False),
-    'swinv2-tiny': (published.swin_v2, False),
-    'vit-rezero': (second.rezero, True),
-    'vit-early-conv': (second.early_convolutions, True),
-    'vit-sparse': (second.sparse, True),
-    'vit-performer': (second.performer, True),
-    'vit-tokenlearner': (second.token_learner, False),
-    'elsa-swin-tiny': (second.elsa, False),
-    'hswin-tiny': (second.hswin, False),
-    'msg-tiny': (second.msg, True),
-    'vitae-small': (second.vitae, False),
-    'ps-vit-b14': (second.progressive_sampling, True),
-    'lv-vit-small': (second.lv_vit, None),
-}
 
 
 def read(name, whole=False):
@@ -131,40 +100,6 @@ def assert_equal_with_gradients(part, equation, *inputs):
         tensor.requires_grad_()
     variables = [*inputs, *part.parameters()]
     assert_same(part(*inputs), equation(*inputs, part.state_dict(keep_vars=True)), variables)
-
-
-class Alone(torch.nn.Module):
-    """A backbone, and a neck behind it, whose only output comes as it is."""
-
-    def __init__(self, *parts):
-        super().__init__()
-        self.parts = torch.nn.Sequential(*parts)
-
-    def forward(self, x):
-        (out,) = self.parts(x)
-        return out
-
-
-def heads_of(backbone):
-    attentions = [stage.blocks[0].attention.part for stage in backbone.stages if len(stage.blocks)]
-    return [sum(branch.num_heads for branch in getattr(part, 'branches', [part])) for part in attentions]
-
-
-def assert_is_its_equations(name, backbone, batch, size, stages=None, training=False):
-    """A model's backbone, or some of its stages, on random images or maps of a size."""
-    equation, reads_class_token = EQUATIONS[name]
-    options = dict(heads=heads_of(backbone), training=training) | (dict(stages=stages) if stages else {})
-    if 'built' in signature(equation).parameters:  # of the images
-        options['built'] = tuple(side * (2 ** (stages[0] + 1) if stages[0] else 1) for side in backbone.image_size)
-
-    def theirs(x, weights):
-        tokens = equation(x.permute(0, 2, 3, 1), published.under(weights, 'parts.0'), **options)
-        if stages or reads_class_token is None:
-            return tokens
-        return tokens[:, 0] if reads_class_token else tokens.mean(dim=1)
-
-    channels = 5 if stages and stages[0] else 3
-    assert_equal_with_gradients(Alone(backbone), theirs, torch.randn(batch, channels, *size))
 
 
 def cubic(distance, a):

@@ -54,7 +54,7 @@ def describe_costs() -> Rows:
     rows = []
     for name, entry in read_survey_models().items():
         path = config_path(CONFIG.format(name))
-        validated = f'[published equations](../tests/{entry.get("equations", "published_survey")}.py), 1e-09'
+        validated = '[published equations](../tests/published_survey.py), 1e-09'
         if 'reference' in entry:
             difference = differences['differences'][name]
             validated = f"timm's `{entry['reference']}`, {f'{difference:.0e}' if difference else 'the same'}"

@@ -1,17 +1,28 @@
-"""Multiscale vision transformers: strides, public references, and what the backbone can do."""
+"""Multiscale vision transformers: strides, public code, other sizes, and their parts' equations."""
 
+import math
 from functools import cache
 
+import published_mvit as published
 import pytest
 import torch
 import torchvision
+from comparisons import assert_same
 from mmpretrain.models.backbones import MViT as MMPretrainMViT
-from mmseg.models.necks import FPN
 from survey_backbones import randomise
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from vt.checkpoints.formats.recognise import to_own_names
-from vt.models import MViT, TokenBackbone
+from vt.models import (
+    AbsolutePosition,
+    DecomposedRelativePosition,
+    MultiscaleBlock,
+    MViT,
+    PoolingAttention,
+    SeparatePosition,
+)
 from vt.models.mvit.mvit import multiscale_stages
+from vt.models.mvit.token_pooling import kernel_sides
 from vt.models.visual_transformers.vt_fpn import VTFPN
 
 
@@ -31,14 +42,10 @@ def test_positions_have_the_parameters_of_table_11():
 @pytest.mark.parametrize(
     ('options', 'strides'),
     [
-        (dict(key_value_stride=(1, 4, 4), adaptive=False), [(1, 4, 4)] * 4),
         (dict(key_value_stride=(2, 4, 4), adaptive=False), [(2, 4, 4)] * 4),
         (dict(key_value_stride=(2, 4, 4)), [(2, 4, 4), (2, 2, 2), (2, 1, 1), (2, 1, 1)]),
-        (dict(key_value_stride=(2, 8, 8)), [(2, 8, 8), (2, 4, 4), (2, 2, 2), (2, 1, 1)]),
         (dict(key_value_stride=[8, 4, 1, (2, 1, 1)], adaptive=False), [(1, 8, 8), (1, 4, 4), (1, 1, 1), (2, 1, 1)]),
         (dict(key_value_stride=8), [(8, 8), (4, 4), (2, 2), (1, 1)]),
-        (dict(key_value_stride=2), [(2, 2), (1, 1), (1, 1), (1, 1)]),
-        (dict(key_value_stride=1), [(1, 1)] * 4),
         ({}, [(1, 8, 8), (1, 4, 4), (1, 2, 2), (1, 1, 1)]),
         ({}, [(4, 4), (2, 2), (1, 1), (1, 1)]),
     ],
@@ -116,7 +123,7 @@ def clip(batch: int = 2, frames: int | None = 4, size: tuple = (32, 32), dtype=t
     return torch.randn(batch, 3, *sides, dtype=dtype, generator=torch.Generator().manual_seed(0))
 
 
-@pytest.mark.parametrize(('kernel', 'frames'), [(3, 4), ('s', 4), (3, None), (4, None)])
+@pytest.mark.parametrize(('kernel', 'frames'), [(3, 4), (4, None)])
 def test_other_sizes(kernel, frames):
     model = small(kernel=kernel, num_frames=frames, out_type='map', out_indices=(0, 1, 2, 3), norm_outputs=True).eval()
     with torch.no_grad():
@@ -130,12 +137,10 @@ def test_other_sizes(kernel, frames):
         assert out.isfinite().all()
 
 
-@pytest.mark.parametrize(('version', 'channels', 'neck'), [(1, [16, 32, 64, 64], FPN), (2, [8, 16, 32, 64], VTFPN)])
-def test_maps_of_an_image_go_through_a_neck(version, channels, neck):
+def test_maps_of_an_image_go_through_a_neck():
     options = dict(num_frames=None, out_type='map', out_indices=(0, 1, 2, 3), norm_outputs=True)
-    model = small(version, **options)
-    assert [stage.out_channels for stage in model.stages] == channels
-    outs = neck(in_channels=channels, out_channels=16, num_outs=4)(model(clip(2, None, (64, 96))))
+    model = small(2, **options)
+    outs = VTFPN([8, 16, 32, 64], out_channels=16, num_outs=4)(model(clip(2, None, (64, 96))))
     assert [tuple(out.shape[2:]) for out in outs] == [(16, 24), (8, 12), (4, 6), (2, 3)]
     sum(out.square().sum() for out in outs).backward()
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())  # norms of outputs, too
@@ -154,14 +159,133 @@ def test_weights_of_another_clip_and_image_size_load(version, tmp_path):
         torch.testing.assert_close(model(clip(1, 8, (64, 64))), trained(clip(1, 8, (64, 64))))
 
 
-def test_one_scale_is_a_vit_of_cubes():
-    """The same in the parts of the survey: :class:`vt.models.TokenBackbone` with attention that pools nothing."""
+EXACT = pytest.mark.usefixtures('double_precision')
+
+
+def assert_equal_with_gradients(part, equation, x, size):
+    """Outputs and gradients of the input and all parameters; ``equation`` takes one sample and the weights."""
+    x.requires_grad_()
+    weights = part.state_dict(keep_vars=True)
+    theirs = torch.stack([equation(sample, weights) for sample in x])
+    assert_same(part(x, size), theirs, [x, *part.parameters()])
+
+
+def options(kernel, stride, mode='convolution'):
+    return dict(kernel=kernel_sides(kernel, stride), stride=stride, mode=mode)
+
+
+NONE = options(1, (1, 1))
+POOLINGS = [  # of size, of queries, of keys and values
+    ((5, 7), options(3, (2, 2)), options(3, (4, 4))),
+    ((4, 6), options('s', (2, 2), 'average'), options('s', (2, 2), 'average')),
+    ((7, 5), options('2s+1', (2, 2), 'average'), options('2s+1', (2, 2), 'max')),
+    ((3, 3), NONE, NONE),
+    ((2, 4, 6), options(3, (1, 2, 2)), options(3, (1, 4, 4))),
+    ((5, 2, 3), options(3, (2, 1, 1)), options(3, (2, 2, 2))),
+    ((4, 4, 3), options('s+1', (1, 2, 2), 'max'), options('s+1', (2, 2, 2), 'max')),
+    ((1, 4, 4), options(3, (1, 2, 2)), options((3, 1, 1), (3, 2, 2))),
+]
+
+
+@EXACT
+@pytest.mark.parametrize(('size', 'query', 'key_value'), POOLINGS)
+@pytest.mark.parametrize(('version', 'num_class_tokens'), [(1, 1), (2, 0), (2, 2)])
+def test_pooling_attention_is_its_equation(size, query, key_value, num_class_tokens, version):
+    torch.manual_seed(sum(size) + version)
+    extras = dict(relative=version == 2, residual=version == 2)
+    part = PoolingAttention(6, 2, size, query, key_value, out_channels=8 if version == 2 else None, **extras)
+    part = randomise(part)
+
+    def equation(x, w):
+        return published.pooling_attention(x, size, w, 2, query, key_value, **extras)
+
+    assert_equal_with_gradients(part, equation, torch.randn(2, num_class_tokens + math.prod(size), 6), size)
+
+
+@EXACT
+@pytest.mark.parametrize('size', [(6, 4), (3, 4, 6)])
+def test_relative_positions_are_a_mask_where_attention_is_not_fused(size):
     torch.manual_seed(0)
-    embed, position = dict(type='vt.CubeEmbed', kernel_size=(2, 8, 8)), dict(type='vt.AbsolutePosition')
-    arch = dict(channels=16, num_heads=2, growth=1, depths=(2,), position=position)
-    mvit = randomised(small(arch=arch, embed=embed, key_value_stride=1, kernel='s+1'))
-    stage = dict(channels=16, num_heads=2, depth=2, embed=embed, position=position, class_tokens=1, norm=True)
-    vit = TokenBackbone([stage], image_size=(4, 32, 32), out_type='class_tokens').eval()
-    vit.load_state_dict(mvit.state_dict())
+    ones = (1,) * (len(size) - 2)
+    pools = options(3, (*ones, 2, 2)), options(3, (*ones, 1, 2))
+    part = randomise(PoolingAttention(6, 2, size, *pools, relative=True, residual=True))
+    x = torch.randn(2, 1 + math.prod(size), 6)
     with torch.no_grad():
-        torch.testing.assert_close(vit(clip()), mvit(clip()))
+        expected = part(x, size)
+        with sdpa_kernel(SDPBackend.MATH):
+            torch.testing.assert_close(part(x, size), expected)
+
+
+@EXACT
+def test_the_attention_that_is_read_is_the_one_that_is_used():
+    torch.manual_seed(0)
+    size, query, key_value = (2, 4, 4), options(3, (1, 2, 2)), options(3, (1, 2, 1))
+    part = randomise(PoolingAttention(6, 2, size, query, key_value, relative=True))
+    x = torch.randn(2, 33, 6)
+    maps = part.attention(x, size)
+    assert maps.shape == (2, 2, 1 + 8, 1 + 16)
+    values = part.pool_value(part.qkv(x).chunk(3, dim=-1)[2], size).unflatten(-1, (2, 3)).transpose(1, 2)
+    read = (maps @ values).transpose(1, 2).flatten(2)
+    torch.testing.assert_close(part.proj(read), part(x, size))
+
+
+@EXACT
+@pytest.mark.parametrize('skip', ['normalised', 'raw', 'none'])
+@pytest.mark.parametrize('grow_in', ['attention', 'feed_forward'])
+@pytest.mark.parametrize('size', [(5, 4), (2, 4, 3)])
+def test_a_block_is_its_equation(size, grow_in, skip):
+    torch.manual_seed(sum(size))
+    ones = (1,) * (len(size) - 2)
+    query, key_value = options(3, (*ones, 2, 2)), options('s+1', (*ones, 2, 2), 'max')
+    attention = dict(type='vt.PoolingAttention', query=query, key_value=key_value)
+    growth = dict(out_channels=6, grow_in=grow_in, skip=skip)
+    norm = dict(norm_cfg=dict(type='LN', eps=1e-6))
+    part = randomise(MultiscaleBlock(4, size, 2, attention, dict(type='vt.FeedForward', ratio=2), **growth, **norm))
+    assert part.out_size(size) == published.pooled_size(size, query['kernel'], query['stride'])
+
+    def equation(x, w):
+        return published.block(
+            x, size, w, query, heads=2, key_value=key_value, relative=False, residual=False, **growth
+        )
+
+    assert_equal_with_gradients(part, equation, torch.randn(2, 1 + math.prod(size), 4), size)
+
+
+@EXACT
+def test_positions_of_space_and_time_are_added_and_class_tokens_have_their_own():
+    part = randomise(SeparatePosition(5, (2, 3, 4), num_class_tokens=1))
+    x = torch.randn(2, 1 + 24, 5)
+    expected = x.clone()
+    expected[:, 0] += part.classes[0, 0]
+    for frame in range(2):
+        for place in range(12):
+            expected[:, 1 + 12 * frame + place] += part.time[0, frame] + part.space[0, place]
+    torch.testing.assert_close(part(x, (2, 3, 4)), expected)
+    without = SeparatePosition(5, (2, 3, 4), time=False)
+    torch.testing.assert_close(without(x[:, 1:], (2, 3, 4)), x[:, 1:] + without.space.repeat(1, 2, 1))
+    assert part(torch.zeros(1, 1 + 3 * 20, 5), (3, 4, 5)).isfinite().all()
+
+
+@EXACT
+def test_positions_of_another_grid_lie_between_the_learned_ones():
+    part = SeparatePosition(1, (4, 2, 2))
+    part.time.data = torch.arange(4.0).reshape(1, 4, 1)
+    part.space.data.fill_(10)
+    resized = part(torch.zeros(1, 8 * 4, 1), (8, 2, 2)).reshape(8, 4)
+    torch.testing.assert_close(resized[:, 0], torch.tensor([0, 0.25, 0.75, 1.25, 1.75, 2.25, 2.75, 3]) + 10)
+    joint = AbsolutePosition(1, (4, 2, 2), num_class_tokens=1)
+    joint.vectors.data = torch.cat([torch.tensor([-5.0]), torch.arange(4.0).repeat_interleave(4)]).reshape(1, 17, 1)
+    resized = joint(torch.zeros(1, 1 + 8 * 4, 1), (8, 2, 2)).flatten()
+    torch.testing.assert_close(resized[1::4][:8], torch.tensor([0, 0.25, 0.75, 1.25, 1.75, 2.25, 2.75, 3]))
+    assert resized[0] == -5
+
+
+@EXACT
+def test_relative_positions_of_another_grid_lie_between_the_learned_ones():
+    part = DecomposedRelativePosition(1, (4, 4), (2, 2))
+    part.tables['height'].data = torch.arange(7.0)[:, None]
+    torch.testing.assert_close(part.vectors('height', 4, 2)[..., 0], torch.tensor([[2.0, 0], [3, 1], [4, 2], [5, 3]]))
+    finer = part.vectors('height', 7, 7)[..., 0]  # 13 vectors in the place of 7
+    assert finer.shape == (7, 7)
+    assert (finer.diff(dim=0) >= 0).all()
+    assert (finer.diff(dim=1) <= 0).all()

@@ -1,10 +1,8 @@
 """Parts of the survey's models against equations, in float64, and what their authors' code says of them."""
 
-import copy
 import functools
 
 import published_survey as published
-import published_survey_second as second
 import pytest
 import torch
 from hypothesis import given, settings
@@ -21,9 +19,6 @@ from vt.models import (
     HadamardAttention,
     PerformerAttention,
     ReductionCell,
-    SinusoidalPosition,
-    SparseAttention,
-    TokenBatchNorm,
     Windows,
     record_attention,
 )
@@ -72,23 +67,7 @@ def test_windows(window, shift, built, other, dilated, shrink, centered):
         assert torch.equal(mask[:, 0], torch.zeros(hidden.shape).masked_fill(hidden, -torch.inf))
 
 
-@pytest.mark.parametrize('shape', [(3, 5, 8), (1, 7, 4), (6, 1, 4)])
-@pytest.mark.parametrize('training', [False, True])
-def test_batch_normalisation_of_tokens_keeps_them_contiguous(shape, training):
-    """As PyTorch's of ``(N, C, P)``, whose results are strided views, which slow down the layers around on a CPU."""
-    torch.manual_seed(0)
-    part = randomise(TokenBatchNorm(shape[2])).train(training)
-    theirs = copy.deepcopy(part.norm)
-    x, grad = torch.randn(shape, requires_grad=True), torch.randn(shape)
-    found = [y := part(x), *torch.autograd.grad(y, [x, *part.parameters()], grad)]
-    expected = [y := theirs(x.transpose(1, 2)).transpose(1, 2)]
-    expected += torch.autograd.grad(y, [x, *theirs.parameters()], grad)
-    torch.testing.assert_close([*found, *part.buffers()], [*expected, *theirs.buffers()])
-    assert all(each.is_contiguous() for each in found)
-    assert not expected[0].is_contiguous() or 1 in shape[:2]
-
-
-@pytest.mark.parametrize('size', [(3, 9), (8, 4), (5, 6)])
+@pytest.mark.parametrize('size', [(3, 9), (8, 4)])
 def test_pvts_positions_are_resized_linearly_side_by_side(size):
     config = read('pvt-small').backbone.every_stage.position
     part = randomise(MODELS.build(config | dict(channels=3, size=(5, 6), num_class_tokens=2)))
@@ -109,7 +88,7 @@ def test_pvts_positions_are_resized_linearly_side_by_side(size):
 
 
 @pytest.mark.parametrize('kind', ['AbsolutePosition', 'SeparatePosition'])
-@pytest.mark.parametrize('size', [(7, 11), (4, 9), (5, 3), (3, 4), (9, 3)])
+@pytest.mark.parametrize('size', [(7, 11), (5, 3)])
 def test_positions_are_smoothed_only_where_a_side_is_shorter(kind, size):
     """A plain bicubic kernel on larger grids, as CeiT, LocalViT and T2T have it."""
     torch.manual_seed(sum(size))
@@ -123,16 +102,6 @@ def test_positions_are_smoothed_only_where_a_side_is_shorter(kind, size):
         return x + torch.cat([vectors[:, :2], grid.flatten(1, 2)], dim=1)
 
     assert_equal_with_gradients(on_grid(part, size), theirs, torch.randn(2, 2 + size[0] * size[1], 3))
-
-
-def test_waves_of_a_finer_grid_pass_through_those_of_training():
-    part = SinusoidalPosition(8, (3, 4), num_class_tokens=1)
-    coarse, fine = (
-        part(torch.zeros(1, 1 + rows * columns, 8), (rows, columns))[0] for rows, columns in [(3, 4), (9, 12)]
-    )
-    torch.testing.assert_close(fine[:1], coarse[:1])
-    middles = fine[1:].unflatten(0, (9, 12))[1::3, 1::3].flatten(0, 1)
-    torch.testing.assert_close(middles, coarse[1:])
 
 
 def test_biases_take_the_size_of_another_window(tmp_path):
@@ -160,20 +129,7 @@ def test_biases_take_the_size_of_another_window(tmp_path):
         large.stages[0].blocks[0].attention.part.bias.resized(torch.zeros(10, 3), 'table', FileGrids())
 
 
-@pytest.mark.parametrize('name', ['RelativePositionBias', 'ContinuousPositionBias'])
-def test_a_bias_in_the_grid_follows_its_size(name):
-    attention = dict(type='vt.WindowAttention', bias=dict(type=f'vt.{name}'))
-    part = MODELS.build(attention | dict(channels=8, num_heads=2, size=(8, 8)))
-    bias = randomise(part).bias
-    assert part(torch.randn(1, 96, 8), (12, 8)).shape == (1, 96, 8)
-    if name == 'ContinuousPositionBias':  # offsets that both grids have are biased alike
-        torch.testing.assert_close(bias((12, 8)).unflatten(2, (12, 8))[:, 0, :8].flatten(1), bias((8, 8))[:, 0])
-    else:
-        middles = bias((12, 8)).diagonal(dim1=1, dim2=2), bias((8, 8)).diagonal(dim1=1, dim2=2)
-        assert all(torch.allclose(each, each[:, :1].expand_as(each)) for each in middles)  # of the offset 0
-
-
-def test_a_continuous_bias_keeps_its_values_in_a_larger_window():
+def test_a_continuous_bias_keeps_its_values_in_a_larger_window_or_grid():
     torch.manual_seed(0)
     bias = dict(type='vt.ContinuousPositionBias', num_heads=2)
     small = MODELS.build(bias | dict(window=(4, 4)))
@@ -181,9 +137,13 @@ def test_a_continuous_bias_keeps_its_values_in_a_larger_window():
     large.load_state_dict(small.state_dict())
     inside = [row * 8 + column for row in range(4) for column in range(4)]
     torch.testing.assert_close(large((6, 8))[:, inside][..., inside], small((4, 4)))
+    attention = dict(type='vt.WindowAttention', bias=dict(type='vt.ContinuousPositionBias'))
+    part = randomise(MODELS.build(attention | dict(channels=8, num_heads=2, size=(8, 8))))
+    larger, trained = part.bias((12, 8)), part.bias((8, 8))
+    torch.testing.assert_close(larger.unflatten(2, (12, 8))[:, 0, :8].flatten(1), trained[:, 0])
 
 
-@pytest.mark.parametrize(('kernel_size', 'size'), [(3, (1, 1)), (3, (4, 5)), (7, (20, 2)), (7, (14, 14))])
+@pytest.mark.parametrize(('kernel_size', 'size'), [(3, (1, 1)), (7, (20, 2))])
 @pytest.mark.parametrize(('dtype', 'tolerance'), [(torch.float64, 1e-13), (torch.bfloat16, 0.05)])
 def test_neighbours_in_one_product_are_those_one_by_one(kernel_size, size, dtype, tolerance):
     torch.manual_seed(0)
@@ -215,11 +175,10 @@ def test_hrformer_gives_its_maps_of_images_of_any_size():
     assert rates == pytest.approx([0, 0.1, 0.2])
 
 
-@pytest.mark.parametrize('size', [(4, 5), (3, 1)])
-def test_points_are_sampled_between_pixels_and_zeros_outside(size):
+def test_points_are_sampled_between_pixels_and_zeros_outside():
     torch.manual_seed(0)
-    x, points = torch.randn(2, 3, *size), torch.rand(2, 30, 2) * 8 - 2
-    expected = [[second.at(own.permute(1, 2, 0), *place) for place in places] for own, places in zip(x, points)]
+    x, points = torch.randn(2, 3, 4, 5), torch.rand(2, 30, 2) * 8 - 2
+    expected = [[published.at(own.permute(1, 2, 0), *place) for place in places] for own, places in zip(x, points)]
     torch.testing.assert_close(sample(x, points), torch.stack([torch.stack(each) for each in expected]))
 
 
@@ -228,7 +187,7 @@ def test_positive_features_are_exact_in_expectation():
     generator = torch.Generator().manual_seed(0)
     x, y = torch.randn(2, 4, generator=generator) / 3
     products = []
-    for _ in range(2000):
+    for _ in range(1000):
         directions = draw_directions(6, 4, generator)
         products.append(log_features(x, directions).exp() @ log_features(y, directions).exp())
     products = torch.stack(products)
@@ -246,16 +205,10 @@ def test_many_features_come_near_to_attention_and_are_finite_for_large_logits():
     assert few(100 * x.float(), (2, 3)).isfinite().all()
 
 
-@pytest.mark.parametrize('epsilon', [1e-4, 0.1])
-def test_an_epsilon_stands_where_the_authors_have_it(epsilon):
+def test_an_epsilon_stands_where_the_authors_have_it():
     """ViTAE's code adds it to what a query's products are divided by."""
-    torch.manual_seed(0)
-    part = on_grid(randomise(TokenPerformer(5, 6, epsilon=epsilon)), (2, 3))
-    theirs = functools.partial(second.token_performer, epsilon=epsilon)
-    assert_equal_with_gradients(part, theirs, torch.randn(2, 6, 5))
-    x = torch.randn(2, 6, 5)
-    v = part.qkv(x).chunk(3, dim=-1)[2]
-    torch.testing.assert_close(part(x), v + part.proj(part.attention(x, (2, 3)).squeeze(1) @ v))
+    part = on_grid(randomise(TokenPerformer(5, 6, epsilon=0.1)), (2, 3))
+    assert_equal_with_gradients(part, functools.partial(published.token_performer, epsilon=0.1), torch.randn(2, 6, 5))
 
 
 def test_features_of_cells_are_orthogonal_and_of_one_length():
@@ -268,7 +221,7 @@ def test_features_of_cells_are_orthogonal_and_of_one_length():
         assert not torch.equal(part.directions, before)
 
 
-@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize('dtype', [torch.bfloat16])
 def test_features_are_exact_under_autocast(dtype):
     torch.manual_seed(0)
     part = PerformerAttention(32, 2).float()
@@ -295,15 +248,3 @@ def test_features_are_redrawn_on_request_alike_in_all_processes():
     assert not torch.equal(first[0], first[1])
     assert not torch.equal(drawn_at(3)[0], first[0])
     assert torch.equal(drawn_at(1)[0], first[0])
-
-
-@pytest.mark.parametrize('size', [(5, 7), (3, 4)])
-def test_sparse_maps_are_of_those_that_are_seen(size):
-    torch.manual_seed(0)
-    part = SparseAttention(8, 2, size=(5, 7), near=1, stride=3)
-    maps = part.attention(torch.randn(2, 1 + size[0] * size[1], 8), size)
-    torch.testing.assert_close(maps.sum(dim=-1), torch.ones_like(maps.sum(dim=-1)))
-    for i in range(size[0] * size[1]):
-        for j in range(size[0] * size[1]):
-            rows, columns = (abs(a - b) for a, b in zip(divmod(i, size[1]), divmod(j, size[1])))
-            assert (maps[..., 1 + i, 1 + j] > 0).all() == (max(rows, columns) <= 1 or rows % 3 == columns % 3 == 0)

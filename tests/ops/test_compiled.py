@@ -34,22 +34,22 @@ def values_and_gradients(path, x, queries, keys, values):
 
 
 @pytest.mark.skipif(' ' in torch.__file__, reason="PyTorch's call of the compiler breaks at a space in its own path")
-def test_values_and_gradients_are_the_plain_paths(calls):
+@pytest.mark.parametrize('size', [(2, 20, 6, 10), pytest.param((1, 20, 5, 7), marks=pytest.mark.slow)])
+def test_values_and_gradients_are_the_plain_paths(size, calls):
     torch.manual_seed(0)
-    for n, height, width, num_tokens in ((2, 6, 10, 3), (1, 5, 7, 3)):
-        x = torch.randn(n, 20, height, width).contiguous(memory_format=torch.channels_last)
-        queries, keys, values = (torch.randn(*shape, num_tokens, 20) for shape in ((), (n, 1), (n, 1)))
-        expected = values_and_gradients(plain, x, queries, keys, values)
-        assert not calls
-        assert_close(values_and_gradients(fused, x, queries, keys, values), expected, rtol=1e-4, atol=1e-5)
-        names = [name for name, _ in calls]
-        assert (names.count('logits'), names.count('add_products')) == (4, 2)  # forward and backward
-        calls.clear()
-        with torch.no_grad(), dispatch.use_path('fused'):
-            out = dispatch.project_onto(x.clone(), keys, values, scale=0.5)
-        assert_close(out, expected[1], rtol=1e-4, atol=1e-5)
-        assert [name for name, _ in calls] == ['logits', 'add_products']
-        calls.clear()
+    x = torch.randn(size).contiguous(memory_format=torch.channels_last)
+    queries, keys, values = (torch.randn(*shape, 3, 20) for shape in ((), (size[0], 1), (size[0], 1)))
+    expected = values_and_gradients(plain, x, queries, keys, values)
+    assert not calls
+    assert_close(values_and_gradients(fused, x, queries, keys, values), expected, rtol=1e-4, atol=1e-5)
+    names = [name for name, _ in calls]
+    assert (names.count('logits'), names.count('add_products')) == (4, 2)  # forward and backward
+    calls.clear()
+    with torch.no_grad(), dispatch.use_path('fused'):
+        out = dispatch.project_onto(x.clone(), keys, values, scale=0.5)
+    assert_close(out, expected[1], rtol=1e-4, atol=1e-5)
+    assert [name for name, _ in calls] == ['logits', 'add_products']
+    calls.clear()
 
 
 def test_other_layouts_and_precisions_are_left_to_the_libraries(calls):

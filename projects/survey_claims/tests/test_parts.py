@@ -2,7 +2,7 @@
 
 import functools
 
-import published_survey_second as published
+import published_survey as published
 import pytest
 import torch
 from survey_backbones import assert_equal_with_gradients, randomise
@@ -17,6 +17,16 @@ def _double_precision():
     torch.set_default_dtype(torch.float32)
 
 
+def fused(x, tokens, w):
+    """Pixels ``(N, P, C)``, and what each takes of the mixed tokens."""
+    tokens = published.layer_norm(tokens, published.under(w, 'norm'), 1e-6).unbind(1)
+    weight, bias = w['mix.weight'], w['mix.bias']
+    mixed = [sum(weight[i, j] * tokens[j] for j in range(len(tokens))) + bias[i] for i in range(len(tokens))]
+    mixed = [published.layer_norm(token, published.under(w, 'mixed_norm'), 1e-6) for token in mixed]
+    gates = published.sigmoid(published.pixel_logits(x, published.under(w, 'gates'))).unbind(-1)
+    return x + sum(gate[..., None] * token[:, None] for gate, token in zip(gates, mixed))
+
+
 def test_a_block_on_learned_tokens_is_its_equations():
     torch.manual_seed(0)
     parts = dict(attention=dict(type='vt.Attention'), feed_forward=dict(type='vt.FeedForward'))
@@ -26,7 +36,7 @@ def test_a_block_on_learned_tokens_is_its_equations():
     def theirs(x, weights):
         learned = published.learned_tokens(x, published.under(weights, 'tokenizer'))
         learned = published.plain_block(learned, weights, 3, 1e-6)
-        return published.fused(x, learned, published.under(weights, 'fuser'))
+        return fused(x, learned, published.under(weights, 'fuser'))
 
     block.forward = functools.partial(block.forward, size=(2, 5))
     assert_equal_with_gradients(randomise(block), theirs, torch.randn(2, 10, 12))
