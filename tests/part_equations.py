@@ -6,6 +6,8 @@ import torch
 from published_equations import pixels
 from torch import nn
 
+from vt.models.visual_transformers.clustering_tokenizer import ITERATIONS
+
 
 def matrix(linear):
     """W of a grouped linear map, or None where there is none."""
@@ -73,3 +75,62 @@ def with_positions(part, tokens, maps, shape):
 def value_transformer(part, tokens):
     weights = matrices(part, 'query', 'key', 'value', 'feed_forward')
     return torch.stack([early.transformer(t, *weights, part.num_heads) for t in tokens])
+
+
+def cell_of(sample, row, column, grid):
+    """Bilinear interpolation of a map ``(C, H, W)`` at the centre of one cell."""
+    (height, width), (y, x) = sample.shape[1:], (0, 0)
+    y = max((row + 0.5) * height / grid[0] - 0.5, 0)
+    x = max((column + 0.5) * width / grid[1] - 0.5, 0)
+    top, left = int(y), int(x)
+    bottom, right = min(top + 1, height - 1), min(left + 1, width - 1)
+    above = sample[:, top, left] * (1 - (x - left)) + sample[:, top, right] * (x - left)
+    below = sample[:, bottom, left] * (1 - (x - left)) + sample[:, bottom, right] * (x - left)
+    return above * (1 - (y - top)) + below * (y - top)
+
+
+def pooling_tokenizer(part, x):
+    rows, columns = part.grid
+    cells = [(row, column) for row in range(rows) for column in range(columns)]
+    pooled = torch.stack([torch.stack([cell_of(sample, *cell, part.grid) for cell in cells]) for sample in x])
+    w_v = matrix(part.value)
+    return pooled if w_v is None else pooled @ w_v
+
+
+def centres_of(sample, grid, iterations):
+    """k-means of the pixels of one map ``(C, H, W)``, pixel by pixel."""
+    pixels = [pixel / pixel.norm() for pixel in published.pixels(sample.detach())]
+    cells = [cell_of(sample.detach(), r, c, grid) for r in range(grid[0]) for c in range(grid[1])]
+    centres = [cell / cell.norm() for cell in cells]
+    for _ in range(iterations):
+        members = [[] for _ in centres]
+        for pixel in pixels:
+            likeness = [float(pixel @ centre) for centre in centres]
+            members[likeness.index(max(likeness))].append(pixel)
+        for index, group in enumerate(members):
+            if group:
+                centres[index] = sum(group) / sum(group).norm()
+    return torch.stack(centres)
+
+
+def clustering_tokenizer(part, x):
+    samples = []
+    for sample in x:
+        centres = centres_of(sample, part.grid, ITERATIONS)
+        samples.append(published.filter_tokenizer(published.pixels(sample), centres.T, matrix(part.value)))
+    return torch.stack(samples)
+
+
+def graph_convolution(part, tokens):
+    return torch.stack([t + (part.edges @ t).clamp(min=0) for t in tokens])
+
+
+def token_encoder(neck, x):
+    tokens = filter_tokenizer(neck.tokenizer, x)
+    tokens = torch.cat([neck.class_token.expand(len(x), -1, -1), tokens], dim=1) + neck.position_embedding
+    vectors = []
+    for sample in tokens:
+        for layer in neck.layers:
+            sample = early.encoder_layer(sample, dict(layer.named_parameters()), heads=4)
+        vectors.append(early.layer_norm(sample, dict(neck.norm.named_parameters()), 1e-5)[0])
+    return torch.stack(vectors)

@@ -1,4 +1,4 @@
-"""Every part, of the paper and of its first version, against the published equations, in float64, with gradients."""
+"""Every part, of the paper, of its first version and beside them, against the published equations, with gradients."""
 
 from functools import partial
 from inspect import signature
@@ -6,24 +6,32 @@ from inspect import signature
 import part_equations as equations
 import pytest
 import torch
-from comparisons import SHAPES, assert_is_its_equation, random_map_and_tokens, randomize
-from hypothesis import given, settings
+from comparisons import SHAPES, assert_is_its_equation, assert_same, random_map_and_tokens, randomize
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from mmengine.config import Config
+from mmpretrain.registry import MODELS
 from tool_runner import ROOT
 
 from vt.engine.counting import count_complexity
 from vt.models import (
+    ClusteringTokenizer,
     DynamicTokenizer,
     FilterTokenizer,
+    GraphConvolution,
+    PoolingTokenizer,
     PositionEncoder,
     Projector,
     RecurrentTokenizer,
+    TokenEncoder,
     TokenTransformer,
     ValueTransformer,
     VTModule,
 )
+from vt.models.visual_transformers.clustering_tokenizer import cluster_pixels
+from vt.models.visual_transformers.pooling_tokenizer import nearest_square
 from vt.models.visual_transformers.vt_stage import HasVTStages
+from vt.ops import use_path
 
 GRIDS = [None, dict(size=4, downsamples=1), dict(size=8, downsamples=2), dict(size=3, downsamples=0)]
 GRIDS = [grid and dict(type='vt.PositionEncoder', **grid) for grid in GRIDS]
@@ -52,6 +60,9 @@ PARTS = {
         'num_tokens num_heads groups position_encoder',
     ),
     'value transformer': (ValueTransformer, equations.value_transformer, 'num_heads groups'),
+    'pooling tokenizer': (PoolingTokenizer, equations.pooling_tokenizer, 'num_tokens'),
+    'clustering tokenizer': (ClusteringTokenizer, equations.clustering_tokenizer, 'num_tokens'),
+    'graph convolution': (GraphConvolution, equations.graph_convolution, 'num_tokens'),
 }
 
 
@@ -70,6 +81,8 @@ def test_a_part_is_its_equation(name, shape, scale_logits, value_matrix, query_g
     inputs = dict(zip(('x', 'tokens'), random_map_and_tokens(*size)))
     inputs = {key: each for key, each in inputs.items() if key in signature(equation).parameters}
     part = kind(size[1], size[5], **options) if 'x' in inputs else kind(size[5], **options)
+    if name == 'clustering tokenizer':  # cells between the same two pixels are no different centres
+        assume(all(side >= cells for side, cells in zip(size[2:4], part.grid)))
     assert_is_its_equation(randomize(part), equation, *inputs.values())
 
 
@@ -180,3 +193,97 @@ def test_static_maps_are_computed_once():
     static.filters = lambda *inputs: calls.append(1) or FilterTokenizer.filters(static, *inputs)
     static(torch.randn(2, 16, 5, 3))
     assert len(calls) == 1
+
+
+def test_a_centre_that_loses_its_pixels_stays():
+    x = torch.ones(1, 3, 2, 2)
+    assert torch.allclose(cluster_pixels(x, (2, 2), 3), torch.full((1, 4, 3), 3**-0.5))
+
+
+@pytest.mark.parametrize(('cells', 'grid'), [(1, (1, 1)), (8, (2, 4)), (16, (4, 4)), (32, (4, 8)), (7, (1, 7))])
+def test_grid_of_the_cells(cells, grid):
+    assert nearest_square(cells) == grid
+
+
+def modules():
+    torch.manual_seed(0)
+    parts = dict(relation=dict(type='vt.TokenTransformer'), projector=dict(type='vt.Projector'))
+    kinds = ('vt.FilterTokenizer', 'vt.RecurrentTokenizer')
+    return torch.nn.ModuleList(
+        VTModule(8, 12, tokenizer=dict(type=kind, num_tokens=4), **parts) for kind in kinds
+    ).double()
+
+
+@pytest.mark.parametrize('memory_format', [torch.contiguous_format, torch.channels_last])
+def test_a_gradient_penalty_through_whole_modules(memory_format):
+    """The second module's filters come from the map too, through the first one's tokens."""
+    first, second = modules()
+    x = torch.randn(2, 8, 5, 3, dtype=torch.float64).contiguous(memory_format=memory_format).requires_grad_()
+
+    def penalty_gradients():
+        refined, tokens = second(*first(x))
+        (gradient,) = torch.autograd.grad(refined.square().sum() + tokens.sum(), x, create_graph=True)
+        return torch.autograd.grad(gradient.square().sum(), [*first.parameters(), *second.parameters()])
+
+    ours = penalty_gradients()
+    with use_path('plain'):
+        theirs = penalty_gradients()
+    torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-10)
+    assert all(gradient.any() for gradient in ours)
+
+
+@pytest.mark.parametrize('options', [dict(drop_path=0.5), dict(num_heads=2)])
+@pytest.mark.parametrize(('dtype', 'expected'), [(torch.float32, torch.bfloat16), (torch.float64, torch.float64)])
+def test_a_projector_has_one_precision_under_autocast(options, dtype, expected):
+    projector = Projector(8, 12, **options).to(dtype)
+    x, tokens = torch.randn(2, 8, 5, 3, dtype=dtype), torch.randn(2, 4, 12, dtype=dtype)
+    with torch.autocast('cpu', torch.bfloat16):
+        assert projector.train()(x, tokens).dtype == projector.eval()(x, tokens).dtype == expected
+    assert projector.train()(x, tokens).dtype == projector.eval()(x, tokens).dtype == dtype
+
+
+def test_autocast_leaves_float64_alone():
+    first, second = modules()
+    x = torch.randn(2, 8, 5, 3, dtype=torch.float64)
+    expected = second(*first(x))
+    with torch.autocast('cpu', torch.bfloat16):
+        torch.testing.assert_close(second(*first(x)), expected)
+
+
+def build_classifier():
+    torch.manual_seed(0)
+    model = MODELS.build(Config.fromfile(ROOT / 'configs/vt_cls/vt-cls_digits.py').model)
+    model.init_weights()
+    return model.eval()
+
+
+@settings(max_examples=15)
+@given(st.tuples(st.integers(1, 3), st.just(6), st.integers(1, 5), st.integers(1, 7)), st.integers(1, 5))
+def test_the_encoder_of_a_class_token_is_its_equations(size, num_tokens):
+    torch.manual_seed(num_tokens)
+    neck = randomize(TokenEncoder(6, 16, num_tokens, depth=2, num_heads=4, feedforward_channels=24)).eval()
+    x = torch.randn(size, dtype=torch.float64, requires_grad=True)
+    assert_same(neck([x]), [equations.token_encoder(neck, x)], [x, *neck.parameters()])
+
+
+def test_no_parameter_has_the_size_of_a_batch():
+    model = build_classifier()
+    shapes = {name: tuple(parameter.shape) for name, parameter in model.neck.named_parameters()}
+    assert shapes['tokenizer.weight'] == (8, 64)
+    assert shapes['tokenizer.value.weight'] == (1, 64, 128)
+    assert shapes['class_token'] == (1, 1, 128)
+    assert shapes['position_embedding'] == (1, 9, 128)
+    first, second = (layer.attn.qkv.weight for layer in model.neck.layers[:2])
+    assert not torch.equal(first, second)  # each is drawn by itself
+    for batch in (1, 2, 7):
+        assert model(torch.randn(batch, 3, 32, 32)).shape == (batch, 10)
+        assert shapes == {name: tuple(parameter.shape) for name, parameter in model.neck.named_parameters()}
+
+
+def test_attention_of_the_encoder_is_counted():
+    """Tokenizer, W_V, four matrices and two products of attention a layer, and the feed-forward network."""
+    num_tokens, sequence, pixel_count = 8, 9, 20
+    neck = TokenEncoder(64, num_tokens=num_tokens)
+    layer = sequence * 128 * (4 * 128 + 2 * 256) + 2 * sequence**2 * 128
+    expected = 2 * pixel_count * 64 * num_tokens + num_tokens * 64 * 128 + 6 * layer
+    assert count_complexity(neck, [torch.randn(1, 64, 4, 5)]).flops == expected

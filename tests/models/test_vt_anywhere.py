@@ -92,6 +92,7 @@ ROWS = re.findall(r'\(([^()]+_(?:digits|in1k)\.py)\) \| ([\d.| ]+) \|$', PAGE.re
 
 @pytest.mark.parametrize(('config', 'cells'), ROWS)
 def test_the_page_tells_what_models_cost(config, cells):
+    assert len(ROWS) == 10
     if config.endswith('digits.py'):  # with the last stage and without, FLOPs and parameters
         side, unit, error, (_, flops, _, parameters) = 64, 1e6, 0.05, map(float, cells.split('|'))
     else:
@@ -101,11 +102,7 @@ def test_the_page_tells_what_models_cost(config, cells):
     assert parameters == pytest.approx(cost.parameters / 1e6, abs=0.05)
 
 
-def test_the_page_has_ten_rows():
-    assert len(ROWS) == 10
-
-
-@pytest.mark.parametrize('name', ['convnext', 'swin', 'regnet', 'pvt'])
+@pytest.mark.parametrize('name', ['convnext', 'swin'])
 def test_the_weights_of_the_rest_load(name, tmp_path):
     torch.manual_seed(0)
     whole = build_whole(name)
@@ -179,8 +176,7 @@ def test_what_is_frozen_stays_so():
         assert model.training
 
 
-@pytest.mark.parametrize('scale', [1e-3, 1, 1e3])
-@pytest.mark.parametrize('name', ['convnext', 'regnet'])
+@pytest.mark.parametrize(('name', 'scale'), [('convnext', 1e-3), ('regnet', 1), ('regnet', 1e3)])
 def test_modules_start_calmly_on_a_map_of_any_scale(name, scale):
     torch.manual_seed(0)
     model = build(name, num_tokens=16, token_channels=256)
@@ -188,64 +184,39 @@ def test_modules_start_calmly_on_a_map_of_any_scale(name, scale):
     model.backbone.register_forward_hook(lambda part, inputs, maps: tuple(x * scale for x in maps))
     with torch.no_grad(), vt.record_attention(model) as records:
         (tokens,) = model(torch.randn(4, 3, 64, 64))
-    if scale > 1e-3 or name == 'convnext':  # the normalisation's epsilon makes a map near zero smaller, not larger
-        assert tokens.square().mean().sqrt() > 0.01
-    assert tokens.square().mean().sqrt() < 1
+    assert 0.01 < tokens.square().mean().sqrt() < 1
     assert_is_not_saturated(records)
 
 
-PLACES = [
-    ('layer1',),
-    ('layer2',),
-    ('layer3',),
-    ('layer3', 'layer4'),
-    ('after_layer2',),
-    ('after_layer4',),
-    ('layer2', 'after_layer3', 'layer4'),
-    (),
-]
+PLACES = [('layer1',), ('layer3',), ('after_layer2',), ('after_layer4',), ('layer2', 'after_layer3', 'layer4'), ()]
 
 
 @pytest.mark.parametrize('positions', PLACES)
-def test_modules_stand_at_any_stage_of_a_resnet(positions):
+def test_modules_stand_at_any_stage_of_a_resnet_and_read_a_small_map(positions):
+    """As built, and with drawn weights."""
     torch.manual_seed(0)
     options = dict(out_type='featmap', out_indices=(0, 1, 2, 3), strides=(1, 2, 2, 2), zero_init_residual=False)
     model = VTResNetAnywhere(18, **SMALL, positions=positions, num_modules=3, **options)
+    found, images = [], torch.randn(4, 3, 64, 64)
+    stages = [part for part in model.modules() if isinstance(part, VTStage)]
+    assert sum(map(len, stages)) == 3 * len(positions)
+    for part in stages:
+        part.register_forward_pre_hook(lambda part, inputs: found.append(inputs[0].square().mean().sqrt().item()))
+    with torch.no_grad():
+        model(images)
     model.init_weights()
-    assert sum(len(part) for part in model.modules() if isinstance(part, VTStage)) == 3 * len(positions)
-    maps = model(torch.randn(2, 3, 64, 64))
-    last = 4 if 'layer4' in positions else 2
-    assert [tuple(x.shape[1:]) for x in maps] == [
-        (64, 16, 16),
-        (128, 8, 8),
-        (256, 4, 4),
-        (256 if 'layer4' in positions else 512, last, last),
-    ]
+    maps = model(images)
+    assert found == pytest.approx([MAP_RMS] * 2 * len(positions), rel=0.2)
+    channels, last = (256, 4) if 'layer4' in positions else (512, 2)
+    sizes = [(64, 16, 16), (128, 8, 8), (256, 4, 4), (channels, last, last)]
+    assert [tuple(x.shape[1:]) for x in maps] == sizes
     sum(x.square().sum() for x in maps).backward()
     assert all(parameter.grad.abs().sum() > 0 for parameter in model.parameters())
-    copy = VTResNetAnywhere(18, **SMALL, positions=positions, num_modules=3, **options)
-    copy.load_state_dict(model.state_dict())
 
 
-@pytest.mark.parametrize('positions', PLACES[:-1])
-def test_modules_read_a_small_map_wherever_they_stand(positions):
-    """As built, and with drawn weights."""
+def test_a_resnets_weights_fill_the_other_stages(tmp_path):
     torch.manual_seed(0)
-    model = VTResNetAnywhere(18, **SMALL, positions=positions, out_type='featmap')
-    found = []
-    for part in model.modules():
-        if isinstance(part, VTStage):
-            part.register_forward_pre_hook(lambda part, inputs: found.append(inputs[0].square().mean().sqrt().item()))
-    with torch.no_grad():
-        model(images := torch.randn(4, 3, 64, 64))
-        model.init_weights()
-        model(images)
-    assert found == pytest.approx([MAP_RMS] * 2 * len(positions), rel=0.2)
-
-
-@pytest.mark.parametrize('positions', [('after_layer3',), ('layer2', 'layer4')])
-def test_a_resnets_weights_fill_the_other_stages(tmp_path, positions):
-    torch.manual_seed(0)
+    positions = ('layer2', 'after_layer3')
     source = ResNet(18)
     torch.save(source.state_dict(), tmp_path / 'weights.pth')
     init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'weights.pth'))
@@ -275,8 +246,7 @@ def test_a_scaled_stage_leaves_the_stage_behind_it_as_it_was():
     torch.testing.assert_close(model.eval()(images)[-1], source(images)[-1], rtol=1e-2, atol=1e-3)
 
 
-@pytest.mark.parametrize('depth', [18, 50])
-@pytest.mark.parametrize('positions', [('layer4',), ('layer2', 'after_layer3'), ('layer3', 'layer4')])
+@pytest.mark.parametrize(('depth', 'positions'), [(18, ('layer2', 'after_layer3')), (50, ('layer3', 'layer4'))])
 def test_layer_wise_rates_count_every_block_and_module(depth, positions):
     """One after the other, in the order of the network; their number is told without the backbone's own names."""
     model = VTResNetAnywhere(depth, **SMALL, positions=positions, out_type='featmap')

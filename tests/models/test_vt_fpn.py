@@ -1,6 +1,11 @@
-"""VT-FPN: the published equations over all levels, and FPN's place in a config."""
+"""VT-FPN: the published equations over all levels, FPN's place in a config, and its levels side by side.
+
+Side by side they compute what their parts compute one after the other, in fewer operations; whoever looks at the parts
+sees what passes through them, and changes no result.
+"""
 
 import json
+from contextlib import contextmanager
 from itertools import accumulate
 
 import part_equations as equations
@@ -12,10 +17,22 @@ from hypothesis import strategies as st
 from imagenet_like import resnet_of_scale
 from mmengine.registry import MODELS
 from mmseg.models.necks import FPN
-from torch.nn.functional import interpolate
+from torch import distributed, nn
+from torch.nn.functional import conv2d, interpolate
+from torch.nn.modules.module import register_module_forward_hook
+from torch.nn.parallel import DistributedDataParallel
+from torch.overrides import TorchFunctionMode
 from torch.profiler import ProfilerActivity, profile
 
-from vt.models import VTFPN, record_attention
+from vt.models import VTFPN, Projector, record_attention
+from vt.models.visual_transformers import vt_fpn
+from vt.models.visual_transformers.grouped_linear import GroupedLinear
+from vt.models.visual_transformers.side_by_side import (
+    are_alike,
+    are_linear,
+    map_pixels,
+    map_pixels_linearly,
+)
 from vt.ops import use_path
 
 MEMORY_FORMATS = [torch.contiguous_format, torch.channels_last]
@@ -64,13 +81,10 @@ def test_equals_the_published_equations_with_gradients(
 
 
 @pytest.mark.parametrize('options', [
-    dict(num_outs=4),
     dict(num_outs=6),
     dict(num_outs=6, add_extra_convs=True),
     dict(num_outs=6, add_extra_convs='on_input', relu_before_extra_convs=True),
-    dict(num_outs=5, add_extra_convs='on_lateral'),
     dict(num_outs=5, add_extra_convs='on_output', norm_cfg=dict(type='BN'), act_cfg=dict(type='ReLU')),
-    dict(num_outs=3, start_level=1),
     dict(num_outs=2, start_level=1, end_level=3),
     dict(num_outs=4, norm_cfg=dict(type='BN'), no_norm_on_lateral=True),
 ])  # fmt: skip
@@ -140,11 +154,10 @@ def test_parts_can_be_left_out():
 
 
 @pytest.mark.parametrize('norm_cfg', [None, dict(type='BN')])
-@pytest.mark.parametrize(('depth', 'channels'), [(18, [64, 128, 256, 512]), (50, [256, 512, 1024, 2048])])
-def test_tokens_start_calm_on_a_pretrained_backbone(depth, channels, norm_cfg):
+def test_tokens_start_calm_on_a_pretrained_backbone(norm_cfg):
     torch.manual_seed(0)
-    backbone, images = resnet_of_scale(depth, 1, out_indices=(0, 1, 2, 3))
-    neck = VTFPN(channels, norm_cfg=norm_cfg)
+    backbone, images = resnet_of_scale(18, 1, out_indices=(0, 1, 2, 3))
+    neck = VTFPN([64, 128, 256, 512], norm_cfg=norm_cfg)
     neck.init_weights()
     with torch.no_grad(), record_attention(neck) as records:
         neck(backbone(interpolate(images, size=128)))  # maps of 4x4 pixels and more
@@ -152,3 +165,200 @@ def test_tokens_start_calm_on_a_pretrained_backbone(depth, channels, norm_cfg):
     for name, record in records.items():
         if not name.startswith('projectors'):
             assert 0.05 < record.output.square().mean().sqrt() < 4, name
+
+
+SIZES = [(8, 9, 7), (16, 5, 4), (32, 1, 1)]
+
+
+def make(batch_size=2, dtype=torch.float64, **options):
+    torch.manual_seed(0)
+    neck = VTFPN([c for c, _, _ in SIZES], 16, **dict(token_channels=32) | options).to(dtype)
+    for projector in neck.projectors:  # let tokens have a large effect
+        nn.init.normal_(projector.value.weight)
+    maps = [torch.randn(batch_size, *size, dtype=dtype).contiguous(memory_format=torch.channels_last) for size in SIZES]
+    return neck, [x.requires_grad_() for x in maps]
+
+
+def run(neck, maps, autocast=False):
+    """Maps and all gradients."""
+    with torch.autocast('cpu', torch.bfloat16, enabled=autocast):
+        outs = neck(maps)
+    return [*outs, *torch.autograd.grad(sum(out.square().sum() for out in outs), [*maps, *neck.parameters()])]
+
+
+@pytest.fixture
+def one_after_the_other(monkeypatch):
+    """A function that lets the parts of the levels run by themselves from now on."""
+    return lambda: monkeypatch.setattr(vt_fpn, 'can_relate', lambda *parts: False)
+
+
+@pytest.mark.parametrize(('batch_size', 'options'), [
+    (0, dict()),
+    (3, dict(num_tokens=1)),
+    (2, dict(tokenizer=dict(num_heads=2, scale_logits=True), projector=dict(scale_logits=True))),
+    (2, dict(relation=None, no_norm_on_lateral=True, norm_cfg=dict(type='BN'))),
+])  # fmt: skip
+def test_side_by_side_is_one_after_the_other(one_after_the_other, batch_size, options):
+    neck, maps = make(batch_size, **options)
+    assert are_alike(neck.tokenizers, neck.projectors)
+    assert are_linear(neck.lateral_convs)
+    ours = run(neck, maps)
+    one_after_the_other()
+    torch.testing.assert_close(ours, run(neck, maps), rtol=1e-12, atol=1e-12)
+
+
+def test_autocast_casts_the_same(one_after_the_other):
+    neck, maps = make(dtype=torch.float32)
+    ours = run(neck, maps, autocast=True)
+    one_after_the_other()
+    torch.testing.assert_close(ours, run(neck, maps, autocast=True), rtol=0, atol=0)
+
+
+def test_a_linear_map_of_pixels_is_a_convolution():
+    x, weight, bias = (torch.randn(size, dtype=torch.float64) for size in ((2, 8, 5, 3), (16, 8, 1, 1), (16,)))
+    x = x.contiguous(memory_format=torch.channels_last)
+    ours = map_pixels_linearly(x, weight, bias)
+    torch.testing.assert_close(ours, conv2d(x, weight, bias))
+    assert ours.is_contiguous(memory_format=torch.channels_last)
+    torch.testing.assert_close(map_pixels(x.contiguous(), weight, bias), ours)
+
+
+class ListeningMode(TorchFunctionMode):
+    """Hands on what every convolution gives."""
+
+    def __init__(self, see):
+        self.see = see
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        if function is torch.conv2d:
+            self.see(result)
+        return result
+
+
+@contextmanager
+def replaced_forward(part, see):
+    """A function in the place of a module's own ``forward``, as libraries wrap modules with it."""
+    forward = part.forward
+    part.forward = lambda *args: see(*args) or forward(*args)
+    yield
+    del part.forward
+
+
+PARTS = 'lateral_convs.1.conv', 'tokenizers.2.value', 'projectors.1', 'projectors.0.key'
+LISTENERS = {name: lambda neck, see, name=name: neck.get_submodule(name).register_forward_hook(see) for name in PARTS}
+LISTENERS |= {
+    'before a tokenizer': lambda neck, see: neck.tokenizers[0].register_forward_pre_hook(see),
+    'every module': lambda neck, see: register_module_forward_hook(see),
+    'in the place of forward': lambda neck, see: replaced_forward(neck.tokenizers[0], see),
+    'mode': lambda neck, see: ListeningMode(see),
+}
+
+
+@pytest.mark.parametrize('listener', LISTENERS)
+def test_a_listener_sees_its_part_and_changes_nothing(listener):
+    neck, maps = make(dtype=torch.float32)
+    expected, seen = run(neck, maps), []
+    with torch.no_grad():
+        alone = neck(maps)
+    with LISTENERS[listener](neck, lambda *what: seen.append(what)):
+        torch.testing.assert_close(run(neck, maps), expected)
+        assert seen
+        seen.clear()
+        with torch.no_grad():
+            outs = neck(maps)
+    assert seen
+    assert all(map(torch.equal, outs, alone))
+
+
+@pytest.mark.parametrize('options', [
+    dict(),
+    dict(norm_cfg=dict(type='BN'), act_cfg=dict(type='ReLU')),
+    dict(tokenizer=dict(type='vt.ClusteringTokenizer')),
+])  # fmt: skip
+def test_results_and_inputs_are_as_with_gradients(options):
+    neck, maps = make(dtype=torch.float32, **options)
+    neck.eval()
+    before, expected = [x.clone() for x in maps], neck(maps)
+    for context in (torch.no_grad, torch.inference_mode):
+        with context():
+            outs = neck(maps)
+        assert all(torch.equal(own, other) for own, other in zip(outs, expected, strict=True))
+        assert [out.stride() for out in outs] == [out.stride() for out in expected]
+    assert all(map(torch.equal, maps, before))
+
+
+@torch.no_grad()
+def test_recorded_attention_is_that_of_the_map_that_came_in():
+    neck, maps = make(dtype=torch.float32)
+    laterals = [convolve(x) for convolve, x in zip(neck.lateral_convs, maps)]
+    tokens = neck.relation(torch.cat([tokenize(x) for tokenize, x in zip(neck.tokenizers, laterals)], dim=1))
+    with record_attention(neck) as records, use_path('fused'):
+        outs = neck(maps)
+    level = tokens[:, : neck.tokenizers[0].num_tokens]
+    torch.testing.assert_close(records['projectors.0'].attention, neck.projectors[0].attention(laterals[0], level))
+    assert torch.equal(records['projectors.0'].output, outs[0])
+
+
+class OtherLinear(GroupedLinear):
+    """What a library that adapts or quantises weights might put in the place of a matrix."""
+
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+OTHER_PARTS = {
+    'tokenizers.1.value': lambda: OtherLinear(16, 32, 4),
+    'projectors.2': lambda: Projector(16, 32, groups=2),
+    'projectors.1': lambda: Projector(16, 32, groups=4, scale_logits=True),
+}
+
+
+@pytest.mark.parametrize('name', OTHER_PARTS)
+def test_other_parts_are_taken_as_they_are(one_after_the_other, name):
+    neck, maps = make()
+    before = neck(maps)
+    neck.set_submodule(name, OTHER_PARTS[name]().double())
+    ours = neck(maps)
+    assert not all(map(torch.equal, ours, before))
+    one_after_the_other()
+    torch.testing.assert_close(ours, neck(maps), rtol=1e-12, atol=1e-12)
+
+
+def test_fewer_operations(one_after_the_other):
+    """Of what a GPU is told beside the maps: products of tokens, casts, copies."""
+
+    def count():
+        neck, maps = make(dtype=torch.float32)
+        with profile(activities=[ProfilerActivity.CPU]) as profiler:
+            run(neck, maps, autocast=True)
+        names = ('aten::bmm', 'aten::_to_copy', 'aten::copy_', 'aten::clone', 'aten::cat', 'aten::add')
+        return sum(event.name in names for event in profiler.events())
+
+    side_by_side = count()
+    one_after_the_other()
+    assert side_by_side <= 0.8 * count()
+
+
+@pytest.fixture
+def process_group():
+    distributed.init_process_group('gloo', store=distributed.HashStore(), rank=0, world_size=1)
+    yield
+    distributed.destroy_process_group()
+
+
+def test_a_loss_on_one_level_under_ddp(process_group):
+    torch.manual_seed(0)
+    neck = VTFPN([8, 16], 16, token_channels=32)
+    levels = [torch.randn(2, 8, 12, 8), torch.randn(2, 16, 6, 4)]
+    neck(levels)[1].square().sum().backward()
+    expected = {name: p.grad.clone() for name, p in neck.named_parameters() if p.grad is not None}
+    parallel = DistributedDataParallel(neck, find_unused_parameters=True)
+    for _ in range(2):
+        neck.zero_grad()
+        parallel(levels)[1].square().sum().backward()
+    for name, parameter in neck.named_parameters():
+        if name in expected:
+            torch.testing.assert_close(parameter.grad, expected[name])
+        else:
+            assert parameter.grad is None or not parameter.grad.any(), name

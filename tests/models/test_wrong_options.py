@@ -1,9 +1,11 @@
-"""One table of options and inputs that do not fit: one line that names them, when a model is built or called."""
+"""Options, inputs and parts of a user's own that do not fit: one line that names them, when built or called."""
 
 import pytest
 import torch
-from mmpretrain.registry import MODELS
+from torch import nn
 
+import vt
+from vt.errors import UserError
 from vt.models import (
     VTFPN,
     DynamicTokenizer,
@@ -13,11 +15,14 @@ from vt.models import (
     Projector,
     RecurrentTokenizer,
     VTBackbone,
+    VTModule,
     VTResNet,
     VTResNetAnywhere,
     VTResNetCIFAR,
     Windows,
 )
+from vt.models.survey.blocks.block import Block
+from vt.registry import MODELS
 
 LOW = dict(modules=1, depth=1, channels=[8], num_heads=[1])
 SWIN = dict(type='vt.WindowAttention', windows=dict(type='vt.Windows', window=4))
@@ -87,7 +92,89 @@ ROWS = [
 
 
 @pytest.mark.parametrize(('make', 'words'), ROWS, ids=range(len(ROWS)))
-def test_it_is_one_line(make, words):
+def test_an_option_that_does_not_fit_is_one_line(make, words):
     with pytest.raises(ValueError, match=words) as error:
         make()
     assert '\n' not in str(error.value)
+
+
+class Means(vt.Tokenizer):
+    def pool(self, x, tokens):
+        groups = x.flatten(2).transpose(1, 2).tensor_split(self.num_tokens, dim=1)  # N, HW / L, C
+        return torch.stack([group.mean(dim=1) for group in groups], dim=1)
+
+
+class FewerMeans(Means):
+    def pool(self, x, tokens):
+        return super().pool(x, tokens)[:, :2]
+
+
+class Flattened(nn.Module):
+    def __init__(self, **widths):
+        super().__init__()
+
+    def forward(self, x, *others):
+        return x.flatten(1)
+
+
+class Mean(vt.TokenPart):
+    """Its result would be added to every token."""
+
+    def __init__(self, channels, num_heads=None, size=None):
+        super().__init__()
+
+    def forward(self, x, size):
+        return x.mean(dim=1, keepdim=True)
+
+
+class Undecided(Mean):
+    """What it gives depends on the values, so it can't be asked without any."""
+
+    def forward(self, x, size):
+        return x if x.sum() > 0 else -x
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    for part in (Means, FewerMeans, Flattened, Mean, Undecided):
+        monkeypatch.setitem(MODELS.module_dict, part.__name__, part)
+
+
+def build_module(**parts):
+    usual = dict(
+        tokenizer=dict(type='vt.FilterTokenizer'), relation=dict(type='vt.TokenTransformer'), projector=None
+    ) | {name: dict(type=f'vt.{part}') for name, part in parts.items()}
+    return VTModule(8, 12, **usual)
+
+
+@pytest.mark.parametrize(
+    ('parts', 'words'),
+    [
+        (dict(tokenizer='FewerMeans'), r'FewerMeans.pool gives \(2, 2, 8\), not .*, here \(N, 16, 8\)'),
+        (dict(tokenizer='Flattened'), r'Flattened gives .* its result must be \(N, num_tokens, token_channels\)'),
+        (dict(relation='Flattened'), r'Flattened gives \(2, 192\) .* as the tokens came'),
+        (dict(projector='Flattened'), r'Flattened gives .* must be as the map came'),
+    ],
+)
+def test_parts_of_a_module(parts, words):
+    with pytest.raises(UserError, match=words):
+        build_module(**parts)
+
+
+def test_a_module_of_own_parts_is_built_as_it_is():
+    module = build_module(tokenizer='Means')
+    assert module.tokenizer(torch.rand(1, 8, 5, 4)).shape == (1, 16, 12)
+    assert {parameter.device.type for parameter in module.parameters()} == {'cpu'}
+
+
+def block(**parts):
+    usual = dict(attention='Attention', feed_forward='FeedForward') | parts
+    configs = {name: dict(type=f'vt.{part}') for name, part in usual.items()}
+    return Block(channels=8, size=(3, 4), num_heads=2, norm_cfg=dict(type='LN'), **configs)
+
+
+@pytest.mark.parametrize('name', ['attention', 'feed_forward'])
+def test_parts_of_a_block(name):
+    with pytest.raises(UserError, match=r'Mean gives \(2, 1, 8\) for \(2, 12, 8\): its result must be as it came'):
+        block(**{name: 'Mean'})
+    assert block(**{name: 'Undecided'})(torch.ones(2, 12, 8), (3, 4)).shape == (2, 12, 8)

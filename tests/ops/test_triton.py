@@ -18,7 +18,17 @@ HERE = Path(__file__).parent
 def run_cases(tmp_path, *options, interpret):
     """Run ``triton_cases.py`` in a process of its own, where Triton isn't imported yet."""
     folders = shlex.join(map(str, (HERE.parent, HERE)))  # pytest splits them as a shell does
-    options = ['-o', f'pythonpath={folders}', '-p', 'no:cacheprovider', '-p', 'no:xdist', '-x', *options]
+    options = [
+        '-o',
+        f'pythonpath={folders}',
+        '-p',
+        'no:cacheprovider',
+        '-p',
+        'no:xdist',
+        '--noconftest',
+        '-x',
+        *options,
+    ]
     command = [sys.executable, '-m', 'pytest', HERE / 'triton_cases.py', *options, '--basetemp', tmp_path / 'cases']
     environment = os.environ | dict(TRITON_INTERPRET='1' if interpret else '0', OMP_NUM_THREADS='1')
     run = subprocess.run(command, capture_output=True, text=True, env=environment)

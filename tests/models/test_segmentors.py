@@ -1,4 +1,4 @@
-"""Large images by sliding windows: the labels of MMSegmentation's sliding, without the scores of the whole image."""
+"""Segmentors: the labels of MMSegmentation's sliding without the scores of the whole image; any number of channels."""
 
 from copy import deepcopy
 
@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mmengine.config import ConfigDict
 from mmengine.registry import DefaultScope
-from mmseg.models import EncoderDecoder
+from mmengine.structures import PixelData
+from mmseg.models import EncoderDecoder, SegDataPreProcessor
 from mmseg.structures import SegDataSample
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -107,7 +108,6 @@ def test_labels_have_the_size_of_the_image():
         ('whole', (32, 32), (24, 24)),
         ('slide', 32, (24, 24)),
         ('slide', (32, 32), (24, 40)),
-        ('slide', (32, 32), (24, 0)),
     ],
 )
 def test_windows_that_leave_gaps_are_refused(mode, window, stride):
@@ -126,3 +126,23 @@ def test_only_a_row_of_windows_bounds_the_width():
     message = 'a row of windows of wide.tif has 32x65536 pixels: 1000 classes take at most 2 million; take a smaller'
     with pytest.raises(UserError, match=message):
         model.label(image, 'wide.tif')
+
+
+@pytest.mark.parametrize(('channels', 'training'), [(1, True), (4, False), (13, True)])
+def test_each_channel_is_normalised_and_padded_as_one_of_its_own(channels, training):
+    torch.manual_seed(channels)
+    mean, std = torch.rand(channels).tolist(), (1 + torch.rand(channels)).tolist()
+    image = torch.rand(channels, 6, 8)
+    sample = SegDataSample(gt_sem_seg=PixelData(data=torch.zeros(1, 6, 8)))
+    options = dict(size=(8, 8), test_cfg=dict(size_divisor=4))
+
+    def run(preprocessor, image):
+        return preprocessor(dict(inputs=[image], data_samples=[sample.clone()]), training)['inputs']
+
+    found = run(vt.SegBandsPreProcessor(mean, std, **options), image)
+    each = [
+        run(SegDataPreProcessor(mean[index : index + 1], std[index : index + 1], **options), image[index : index + 1])
+        for index in range(channels)
+    ]
+    assert torch.equal(found, torch.cat(each, dim=1))
+    assert not vt.SegBandsPreProcessor(mean, std).state_dict()
