@@ -75,7 +75,7 @@ def test_a_run_has_the_authors_numbers(name):
     assert cool == pytest.approx([cfg.param_scheduler[1].eta_min] * len(cool), rel=0.02)
 
 
-@pytest.mark.parametrize(('epochs', 'last'), [(40, 11), (31, 11), (30, 1), (25, 1)])
+@pytest.mark.parametrize(('epochs', 'last'), [(31, 11), (30, 1)])
 def test_ten_epochs_keep_the_last_rate_in_a_run_that_has_them(epochs, last):
     cfg = read('cswin-tiny')
     cfg.train_cfg.max_epochs = epochs
@@ -157,7 +157,7 @@ def test_the_feed_forward_drops_behind_its_activation_and_its_second_matrix():
     torch.testing.assert_close(part.eval()(x, (1, 5)), hidden @ part.fc2.weight.T + part.fc2.bias)
 
 
-@pytest.mark.parametrize(('name', 'steps'), [('cswin-tiny', 6), ('tnt-small', 6), ('ps-vit-b14', 5)])
+@pytest.mark.parametrize(('name', 'steps'), [('cswin-tiny', 6), ('ps-vit-b14', 5)])
 def test_either_interpolation_is_drawn(name, steps, tmp_path):
     cfg = read(name)
     assert len(cfg.train_pipeline) == steps
@@ -189,7 +189,7 @@ def test_vt_fpn_has_mmsegmentations_recipe_of_fpn():
     assert all(model[part] == other[part] for part in ('backbone', 'decode_head', 'data_preprocessor'))
 
 
-@pytest.mark.parametrize('depth', [18, 34, 50, 101])
+@pytest.mark.parametrize('depth', [18, 101])
 def test_vt_resnets_have_torchvisions_recipe(depth):
     """pytorch/vision 017e9b9, references/classification/train.py; the paper's own differs in its decay and resizing."""
     cfg, papers = (

@@ -98,92 +98,62 @@ STAGED = [*OWN, 'hrformer-small', 'MViT', 'MViTv2 of images']
 MODELS_OF_ALL = [*OF_VT, *MVITS, *OWN]
 REFERENCES = [name for name, entry in SURVEY_MODELS.items() if 'reference' in entry]
 
-# Of each model its equations and what leaves it; of some the heads of each stage, and the last block's drop rate.
-EQUATIONS = {
-    'pvt-small': (published.pvt, 'class_tokens', (1, 2, 5, 8), 0.1),
-    'rest-small': (published.rest, 'average', (1, 2, 4, 8), 0.1),
-    'cswin-tiny': (published.cswin, 'average', (2, 4, 8, 16), 0.2),
-    'ceit-small': (published.ceit, 'layers', (6,), 0.1),
-    'cpvt-small-gap': (published.cpvt, 'average', (6,), 0.1),
-    'p2t-small': (published.p2t, 'average', (1, 2, 5, 8), 0.1),
-    'shuffle-tiny': (published.shuffle, 'average', (3, 6, 12, 24), 0.1),
-    'gg-tiny': (published.gg, 'average', (3, 6, 12, 24), 0.2),
-    'localvit-small': (published.localvit, 'class_tokens', (8,), 0.1),
-    'deepvit-small': (published.deepvit, 'class_tokens', (12,), 0.2),
-    't2t-vit-t-14': (published.t2t, 'class_tokens', (6,), 0.1),
-    'swin-tiny': (published.swin, 'average', (3, 6, 12, 24), 0.2),
-    'swinv2-tiny': (published.swin_v2, 'average'),
-    'vit-rezero': (published.rezero, 'class_tokens'),
-    'vit-early-conv': (published.early_convolutions, 'class_tokens'),
-    'vit-sparse': (published.sparse, 'class_tokens'),
-    'vit-performer': (published.performer, 'class_tokens'),
-    'vit-tokenlearner': (published.token_learner, 'average'),
-    'elsa-swin-tiny': (published.elsa, 'average'),
-    'hswin-tiny': (published.hswin, 'average'),
-    'msg-tiny': (published.msg, 'messengers'),
-    'vitae-small': (published.vitae, 'average'),
-    'ps-vit-b14': (published.progressive_sampling, 'class_tokens'),
-    'lv-vit-small': (published.lv_vit, 'tokens'),
-}
+
+def on(size, batch=2, stages=None, built=None, training=False):
+    """A comparison of a network, or of some of its stages, with its equations, on images or maps of a size.
+
+    Built for the same size or another, and by the statistics of the batch if in training.
+    """
+    return stages, batch, built or size, size, training
 
 
+# Another grid than in training is padded to whole windows; stripes are as long as the grid.
 FOUR = [0, 1, 2, 3]
-COLUMNS = 'ceit-small', 'localvit-small', 'deepvit-small'
-ROWS = [  # name, stages, batch, size
-    ('pvt-small', None, 2, (64, 96)),
-    ('pvt-small', None, 1, (69, 103)),  # remainders are cropped
-    ('pvt-small', [3], 1, (2, 2)),  # one token, and the class token
-    ('rest-small', None, 1, (51, 70)),
-    ('rest-small', [2, 3], 3, (5, 8)),
-    ('cswin-tiny', [2, 3], 2, (14, 28)),
-    ('cswin-tiny', [2], 1, (14, 14)),  # one stripe
-    ('cpvt-small-gap', None, 2, (32, 48)),
-    ('cpvt-small-gap', None, 1, (16, 16)),
-    ('p2t-small', None, 2, (120, 72)),
-    ('p2t-small', [1], 1, (30, 29)),
-    ('p2t-small', [3], 3, (6, 13)),
-    ('shuffle-tiny', [2, 3], 2, (28, 56)),
-    ('shuffle-tiny', [3], 1, (14, 14)),  # one window
-    ('gg-tiny', [2, 3], 2, (28, 56)),
-    ('gg-tiny', [1], 1, (14, 42)),
-    ('t2t-vit-t-14', None, 2, (32, 48)),
-    ('t2t-vit-t-14', None, 1, (37, 50)),
-    ('swin-tiny', [2, 3], 2, (28, 56)),
-    ('swin-tiny', [3], 1, (14, 14)),
-    ('vit-rezero', None, 2, (32, 48)),
-    ('vit-early-conv', None, 2, (32, 48)),
-    ('vit-sparse', None, 2, (96, 112)),
-    ('vit-performer', None, 2, (32, 48)),
-    ('vit-tokenlearner', None, 2, (32, 48)),
-    ('elsa-swin-tiny', [2, 3], 2, (28, 56)),
-    ('ps-vit-b14', None, 2, (32, 48)),
-    ('lv-vit-small', None, 2, (32, 48)),
-    ('hswin-tiny', [3], 1, (14, 28)),
-    ('msg-tiny', None, 2, (56, 112)),
-    ('vitae-small', None, 2, (48, 16)),
-    *((name, None, 2, (32, 48)) for name in COLUMNS),
-]
-TRAINED = [  # by the statistics of the batch
-    ('rest-small', None, 2, (64, 96)),
-    ('shuffle-tiny', [0, 1], 2, (56, 112)),
-    ('vit-early-conv', None, 2, (32, 48)),
-    ('ps-vit-b14', None, 2, (32, 48)),
-    ('lv-vit-small', None, 2, (32, 48)),
-    *((name, None, 1, (48, 32)) for name in COLUMNS),
-]
-# Another grid than in training: it is padded to whole windows; stripes are as long as the grid; the rest goes along.
-OTHERS = [  # name, stages, size in training, size
-    ('swin-tiny', [3], (6, 10), (6, 10)),  # a grid smaller than a window is the window
-    ('gg-tiny', [3], (6, 10), (6, 10)),
-    ('rest-small', None, (64, 64), (51, 70)),
-    ('cpvt-small-gap', None, (32, 32), (48, 16)),
-    ('p2t-small', [0, 1], (96, 96), (120, 72)),
-    *((name, FOUR, built, size)
-      for name in ('swin-tiny', 'cswin-tiny', 'shuffle-tiny', 'gg-tiny', 'elsa-swin-tiny', 'hswin-tiny', 'msg-tiny')
-      for built, size in [((128, 96), (128, 96)), ((224, 224), (100, 75))]),
-]  # fmt: skip
-CASES = [(*row, row[3], training) for rows, training in ((ROWS, False), (TRAINED, True)) for row in rows]
-CASES += [(name, stages, 1, built, size, False) for name, stages, built, size in OTHERS]
+WINDOWED = on((128, 96), 1, FOUR), on((100, 75), 1, FOUR, built=(224, 224))
+# Of each model its equations, what leaves it, and where the two are compared: all of a grid, one token, one window,
+# a side shorter than a window, remainders that are cropped. Of some the heads of each stage, and the last drop rate.
+EQUATIONS = {
+    'pvt-small': (published.pvt, 'class_tokens', [
+        on((64, 96)), on((69, 103), 1), on((2, 2), 1, stages=[3])], (1, 2, 5, 8), 0.1),
+    'rest-small': (published.rest, 'average', [
+        on((51, 70), 1), on((5, 8), 3, stages=[2, 3]), on((64, 96), training=True),
+        on((51, 70), 1, built=(64, 64))], (1, 2, 4, 8), 0.1),
+    'cswin-tiny': (published.cswin, 'average', [
+        on((14, 28), stages=[2, 3]), on((14, 14), 1, stages=[2]), *WINDOWED], (2, 4, 8, 16), 0.2),
+    'ceit-small': (published.ceit, 'layers', [on((32, 48)), on((48, 32), 1, training=True)], (6,), 0.1),
+    'cpvt-small-gap': (published.cpvt, 'average', [
+        on((32, 48)), on((16, 16), 1), on((48, 16), 1, built=(32, 32))], (6,), 0.1),
+    'p2t-small': (published.p2t, 'average', [
+        on((120, 72)), on((30, 29), 1, stages=[1]), on((6, 13), 3, stages=[3]),
+        on((120, 72), 1, stages=[0, 1], built=(96, 96))], (1, 2, 5, 8), 0.1),
+    'shuffle-tiny': (published.shuffle, 'average', [
+        on((28, 56), stages=[2, 3]), on((14, 14), 1, stages=[3]), on((56, 112), stages=[0, 1], training=True),
+        *WINDOWED], (3, 6, 12, 24), 0.1),
+    'gg-tiny': (published.gg, 'average', [
+        on((28, 56), stages=[2, 3]), on((14, 42), 1, stages=[1]), on((6, 10), 1, stages=[3]),
+        *WINDOWED], (3, 6, 12, 24), 0.2),
+    'localvit-small': (published.localvit, 'class_tokens', [
+        on((32, 48)), on((48, 32), 1, training=True)], (8,), 0.1),
+    'deepvit-small': (published.deepvit, 'class_tokens', [
+        on((32, 48)), on((48, 32), 1, training=True)], (12,), 0.2),
+    't2t-vit-t-14': (published.t2t, 'class_tokens', [on((32, 48)), on((37, 50), 1)], (6,), 0.1),
+    'swin-tiny': (published.swin, 'average', [
+        on((28, 56), stages=[2, 3]), on((14, 14), 1, stages=[3]), on((6, 10), 1, stages=[3]),
+        *WINDOWED], (3, 6, 12, 24), 0.2),
+    'swinv2-tiny': (None, 'average', [], (3, 6, 12, 24), 0.2),
+    'vit-rezero': (published.rezero, 'class_tokens', [on((32, 48))]),
+    'vit-early-conv': (published.early_convolutions, 'class_tokens', [on((32, 48)), on((32, 48), training=True)]),
+    'vit-sparse': (published.sparse, 'class_tokens', [on((96, 112))]),
+    'vit-performer': (published.performer, 'class_tokens', [on((32, 48))]),
+    'vit-tokenlearner': (published.token_learner, 'average', [on((32, 48))]),
+    'elsa-swin-tiny': (published.elsa, 'average', [on((28, 56), stages=[2, 3]), *WINDOWED]),
+    'hswin-tiny': (published.hswin, 'average', [on((14, 28), 1, stages=[3]), *WINDOWED]),
+    'msg-tiny': (published.msg, 'messengers', [on((56, 112)), *WINDOWED]),
+    'vitae-small': (published.vitae, 'average', [on((48, 16))]),
+    'ps-vit-b14': (published.progressive_sampling, 'class_tokens', [on((32, 48)), on((32, 48), training=True)]),
+    'lv-vit-small': (published.lv_vit, 'tokens', [on((32, 48)), on((32, 48), training=True)]),
+}  # fmt: skip
+CASES = [(name, *case) for name, row in EQUATIONS.items() for case in row[2]]
 
 
 class Alone(torch.nn.Module):
@@ -205,7 +175,7 @@ def heads_of(backbone):
 
 def assert_is_its_equations(name, backbone, batch, size, stages=None, training=False):
     """A model's backbone, or some of its stages, on random images or maps of a size."""
-    equation, out_type = EQUATIONS[name][:2]
+    equation, out_type, *_ = EQUATIONS[name]
     assert stages or backbone.out_type == out_type
     options = dict(heads=heads_of(backbone), training=training) | (dict(stages=stages) if stages else {})
     if 'built' in signature(equation).parameters:  # of the images
@@ -526,9 +496,9 @@ def test_a_survey_model_is_the_published_one(name):
     parameters, flops = entry.get('code', entry['published'])[:2]
     assert cost.parameters / 1e6 == pytest.approx(parameters, rel=0.01)
     assert cost.flops / 1e9 == pytest.approx(flops, rel=0.03)
-    if len(EQUATIONS.get(name, ())) < 4:
+    if len(EQUATIONS.get(name, ())) < 5:
         return
-    _, _, heads, rate = EQUATIONS[name]
+    *_, heads, rate = EQUATIONS[name]
     assert tuple(heads_of(model.backbone)) == heads
     depths = [len(stage.blocks) for stage in model.backbone.stages]
     rates = [rate * index / (sum(depths) - 1) for index in range(sum(depths))]

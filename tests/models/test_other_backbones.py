@@ -57,13 +57,6 @@ def test_vt_modules_and_a_linear_head_learn_on_frozen_maps(name):
             assert (parameter.grad is None) == ('backbone.model.' in key), key
 
 
-def test_every_weight_of_a_whole_backbone_learns():
-    for config in DINO.values():
-        backbone = build(config=config)
-        backbone(torch.randn(1, 3, 112, 112))[0].square().sum().backward()
-        assert not [key for key, each in backbone.named_parameters() if each.requires_grad and each.grad is None]
-
-
 def test_timm_gives_the_same_to_a_neck():
     pytest.importorskip('timm', reason='timm is not installed')
     options = dict(features_only=True, out_indices=(-1,), img_size=56, depth=1, embed_dim=24, num_heads=2)
@@ -104,7 +97,6 @@ LEVELS = dict(in_channels=[4, 8, 16, 16], out_channels=12, token_channels=8, num
         ({}, 'give a name as pretrained, or a config with model_type'),
         (dict(config=dict(model_type='timm_backbone')), 'mmpretrain.TIMMBackbone'),
         (dict(config=dict(model_type='bert')), 'bert: Unrecognized configuration class'),
-        (dict(config=DINO['dinov2'], out_indices=(7,)), 'out_indices must be valid indices'),
         (dict(config=DINO['dinov2'], out_indices=(1,), out_type='vector'), 'has no effect'),
         (dict(pretrained='/nowhere/at/all'), '/nowhere/at/all: '),
     ],

@@ -142,16 +142,12 @@ def test_the_teacher_is_no_part_of_the_model_and_stays_as_it_is(teacher_file):
     assert_close(model.eval()(inputs), plain.eval()(inputs))
 
 
-def test_it_is_built_when_it_is_needed_and_once(tmp_path, teacher_file):
+def test_it_is_built_when_it_is_needed():
     student = copy.deepcopy(STUDENT)
     model = DistilledClassifier(teacher=dict(type='NoSuchModel'), teacher_checkpoint='nowhere.pth', **student).eval()
     inputs, samples = batch(dtype=torch.float32)
     assert model.predict(inputs, samples)[0].pred_score.shape == (K,)
     assert model.to('meta')(inputs.to('meta')).shape == (3, K)
-    model = build(teacher_file)
-    teacher = model.build_teacher()
-    model(inputs, samples, mode='loss')
-    assert model.build_teacher() is teacher
 
 
 def test_copies_and_averages_hold_no_teacher(teacher_file):

@@ -1,7 +1,6 @@
 """VT modules at any stage of a ResNet, and on any backbone: shapes, costs, weights, layers, freezing, the start."""
 
 import re
-from itertools import pairwise
 
 import pytest
 import torch
@@ -123,45 +122,15 @@ def test_the_weights_of_the_rest_load(name, tmp_path):
         torch.testing.assert_close(model.backbone(images)[0], earlier(images)[0], rtol=0, atol=0)
 
 
-def test_maps_for_segmentation_in_place_of_the_last_stage_and_behind_it():
+def test_maps_in_place_of_the_last_stage_and_behind_it():
     images = torch.randn(2, 3, 64, 64)
     backbone = dict(type='ConvNeXt', arch='atto', out_indices=[0, 1, 2], gap_before_final_norm=False)
     options = dict(out_type='featmap', drop=('downsample_layers.3', 'stages.3'), **SMALL)
     maps = VTBackbone(backbone, 160, out_indices=(0, 1, 2, 3), **options)(images)
     assert [tuple(x.shape[1:]) for x in maps] == [(40, 16, 16), (80, 8, 8), (160, 4, 4), (160, 4, 4)]
     assert not torch.equal(maps[2], maps[3])
-    behind = VTBackbone(
-        dict(type='RegNet', arch='regnetx_400mf', out_indices=(1, 3)),
-        384,
-        out_type='featmap',
-        out_indices=(0, 2),
-        **SMALL,
-    )
-    maps = behind(images)
-    assert [tuple(x.shape[1:]) for x in maps] == [(64, 8, 8), (384, 2, 2)]
-    maps[-1].sum().backward()
-    assert behind.stage[-1].projector.value.weight.grad.abs().sum() > 0
-
-
-@pytest.mark.parametrize('name', FOREIGN)
-def test_layers_are_counted_from_the_image_to_the_head(name):
-    """Never back: neither from one stage of the backbone to the next nor from it to the modules."""
-    model = build(name)
-    depths, num_layers = {}, set()
-    for parameter, _ in model.named_parameters():
-        depths[parameter], number = model.get_layer_depth(f'backbone.{parameter}', 'backbone.')
-        num_layers.add(number)
-    assert model.get_layer_depth('head.fc.weight', 'backbone.') == (max(depths.values()) + 1, max(depths.values()) + 2)
-    assert num_layers == {max(depths.values()) + 2}
-    assert set(depths.values()) == set(range(max(depths.values()) + 1))
-    stages = [[], [], []]
-    for parameter, depth in depths.items():
-        if match := re.match(r'backbone\.(?:timm_model\.)?(?:stages[._]|layer)(\d)', parameter):
-            stages[int(match[1]) - (name == 'regnet')].append(depth)  # whose first stage is layer1
-    assert all(max(one) < min(other) for one, other in pairwise(stages))
-    of_modules = [{d for p, d in depths.items() if p.startswith(f'stage.{index}.')} for index in (0, 1)]
-    assert of_modules == [{max(depths.values()) - 1}, {max(depths.values())}]
-    assert max(d for p, d in depths.items() if p.startswith('backbone.')) < min(of_modules[0])
+    behind = VTBackbone(dict(type='RegNet', arch='regnetx_400mf'), 384, out_type='featmap', **SMALL)
+    assert [tuple(x.shape[1:]) for x in behind(images)] == [(384, 2, 2)]
 
 
 def test_what_is_frozen_stays_so():
@@ -246,18 +215,28 @@ def test_a_scaled_stage_leaves_the_stage_behind_it_as_it_was():
     torch.testing.assert_close(model.eval()(images)[-1], source(images)[-1], rtol=1e-2, atol=1e-3)
 
 
-@pytest.mark.parametrize(('depth', 'positions'), [(18, ('layer2', 'after_layer3')), (50, ('layer3', 'layer4'))])
-def test_layer_wise_rates_count_every_block_and_module(depth, positions):
-    """One after the other, in the order of the network; their number is told without the backbone's own names."""
-    model = VTResNetAnywhere(depth, **SMALL, positions=positions, out_type='featmap')
-    found = {name: model.get_layer_depth(f'backbone.{name}', 'backbone.') for name, _ in model.named_parameters()}
-    blocks = [part for part in model.modules() if isinstance(part, (BasicBlock, Bottleneck, VTModule))]
+RESNETS = {
+    'ResNet-18': lambda: VTResNetAnywhere(18, **SMALL, positions=('layer2', 'after_layer3'), out_type='featmap'),
+    'ResNet-50': lambda: VTResNetAnywhere(50, **SMALL, positions=('layer3', 'layer4'), out_type='featmap'),
+}
+
+
+@pytest.mark.parametrize('name', [*FOREIGN, *RESNETS])
+def test_layers_are_counted_in_the_order_of_the_network(name):
+    """From the image to the head; each block and each module by itself."""
+    model = RESNETS[name]() if name in RESNETS else build(name)
+    found = {key: model.get_layer_depth(f'backbone.{key}', 'backbone.') for key, _ in model.named_parameters()}
     (number,) = {number for _, number in found.values()}
-    assert number == len(blocks) + 2
-    own = [{found[f'{name}.{key}'][0] for key, _ in part.named_parameters()}
-           for name, part in model.named_modules() if part in blocks]  # fmt: skip
-    assert own == [{index} for index in range(1, len(blocks) + 1)]
-    assert found['conv1.weight'][0] == found['bn1.weight'][0] == 0
-    if 'layer3.0.weight' in found:  # the convolution before modules
-        assert found['layer3.0.weight'] == found['layer3.2.0.tokenizer.weight']
+    depths = {key: depth for key, (depth, _) in found.items()}
+    assert {*depths.values()} == set(range(number - 1))
     assert model.get_layer_depth('head.fc.weight', 'backbone.') == (number - 1, number)
+    blocks, order = [], []
+    for key, part in model.named_modules():
+        of_part = [depth for own, depth in depths.items() if own.startswith(f'{key}.')]
+        if isinstance(part, (BasicBlock, Bottleneck, VTModule)):
+            blocks += set(of_part)
+        elif of_part and not list(part.children()):
+            part.register_forward_pre_hook(lambda *_, depth=of_part[0]: order.append(depth))
+    model(torch.randn(2, 3, 64, 64))
+    assert order == sorted(order)
+    assert blocks == [*range(number - 1 - len(blocks), number - 1)]

@@ -21,7 +21,6 @@ from torch import distributed, nn
 from torch.nn.functional import conv2d, interpolate
 from torch.nn.modules.module import register_module_forward_hook
 from torch.nn.parallel import DistributedDataParallel
-from torch.overrides import TorchFunctionMode
 from torch.profiler import ProfilerActivity, profile
 
 from vt.models import VTFPN, Projector, record_attention
@@ -223,19 +222,6 @@ def test_a_linear_map_of_pixels_is_a_convolution():
     torch.testing.assert_close(map_pixels(x.contiguous(), weight, bias), ours)
 
 
-class ListeningMode(TorchFunctionMode):
-    """Hands on what every convolution gives."""
-
-    def __init__(self, see):
-        self.see = see
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        result = function(*args, **(kwargs or {}))
-        if function is torch.conv2d:
-            self.see(result)
-        return result
-
-
 @contextmanager
 def replaced_forward(part, see):
     """A function in the place of a module's own ``forward``, as libraries wrap modules with it."""
@@ -251,7 +237,6 @@ LISTENERS |= {
     'before a tokenizer': lambda neck, see: neck.tokenizers[0].register_forward_pre_hook(see),
     'every module': lambda neck, see: register_module_forward_hook(see),
     'in the place of forward': lambda neck, see: replaced_forward(neck.tokenizers[0], see),
-    'mode': lambda neck, see: ListeningMode(see),
 }
 
 

@@ -72,15 +72,6 @@ def test_what_is_not_asked_for_is_not_returned_and_not_built_in_vain():
     assert list(VTResNet(18, **SMALL, out_type='featmap').layer4[-1].projector.parameters())
 
 
-def test_parts_are_chosen_by_config():
-    tokenizers = dict(tokenizer=dict(num_heads=2), later_tokenizer=dict(type='vt.FilterTokenizer', groups=4))
-    model = VTResNet(18, **SMALL, groups=2, **tokenizers, relation=None, projector=None)
-    first, later = (module.tokenizer for module in model.layer4)
-    assert (first.num_heads, first.value.groups, later.value.groups) == (2, 2, 4)
-    assert isinstance(model.layer4[0].relation, nn.Identity)
-    assert model(torch.randn(1, 3, 32, 32))[0].shape == (1, 4, 32)
-
-
 @pytest.mark.parametrize(
     ('frozen_stages', 'positions'),
     [*((stage, ('layer4',)) for stage in (-1, 0, 2, 4)), (3, ('layer3',)), (2, ('after_layer2',))],
