@@ -82,11 +82,9 @@ def build(name, size=None, stages=None, training=False, **options):
 
 def randomise(part, by=0.3):
     """Every weight and statistic away from its start, which hides what zeros and ones multiply."""
-    for name, parameter in part.named_parameters():
+    for parameter in part.parameters():
         taps = math.prod(parameter.shape[2:])  # of a kernel, whose sums of many would amplify rounding errors
         parameter.data.add_(by * taps**-0.5 * torch.randn_like(parameter))
-        if name.endswith('log_scale'):
-            parameter.data[0] = 5.0  # a hundred is the most that it counts for
     for module in part.modules():
         if isinstance(module, BATCH_NORMS):
             module.running_mean.normal_(std=0.3)

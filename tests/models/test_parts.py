@@ -133,12 +133,12 @@ def test_half_precision_is_near_float64(version, dtype, memory_format):
 
 @pytest.mark.parametrize('part', ['tokenizer', 'relation', 'projector'])
 def test_normalisation_is_an_option_of_every_part(part):
-    module = HasVTStages(num_tokens=4, token_channels=12).build_stage(8, [0.0], 'featmap')[0]
-    cfg = dict(tokenizer='vt.FilterTokenizer', relation='vt.TokenTransformer', projector='vt.Projector')
-    normalized = {name: dict(type=kind) for name, kind in cfg.items()}
-    normalized['tokenizer']['num_tokens'] = 4
-    normalized[part]['norm_cfg'] = dict(type='LN')
-    with_norm = VTModule(8, 12, **normalized)
+    parts = dict(tokenizer={}, relation={}, projector={})
+    parts[part] = dict(norm_cfg=dict(type='LN'))
+    (module,), (with_norm,) = (
+        HasVTStages(num_tokens=4, token_channels=12, **options).build_stage(8, [0.0], 'featmap')
+        for options in ({}, parts)
+    )
     missing, extra = with_norm.load_state_dict(module.state_dict(), strict=False)
     assert missing
     assert all('norm' in name for name in missing)

@@ -57,8 +57,8 @@ def test_exported_with_open_sizes(name):
 @pytest.mark.parametrize(
     ('name', 'memory_format', 'autocast'),
     [
-        ('neck', torch.channels_last, False),
-        ('modules', torch.channels_last, True),
+        ('modules', torch.channels_last, False),
+        ('neck', torch.contiguous_format, True),
     ],
 )
 def test_compiled_in_one_graph(name, memory_format, autocast):
