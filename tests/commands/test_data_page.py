@@ -1,6 +1,5 @@
 """``tools/check_dataset.py --out FOLDER`` writes a page that shows the data, whatever they are called."""
 
-import argparse
 import json
 from base64 import b64decode
 from html.parser import HTMLParser
@@ -9,10 +8,9 @@ import cv2
 import numpy as np
 import pytest
 from PIL import Image
+from tool_runner import assert_one_line, call, succeed
 
-from vt.commands.check_dataset import check_dataset
 from vt.commands.data_page import SIDE
-from vt.errors import UserError
 
 HOSTILE = '<img src=\'x\' onerror=alert(1)> & "{{ 7*7 }}"'
 CLASSIFICATION = """default_scope = 'mmpretrain'
@@ -56,23 +54,9 @@ class Page(HTMLParser):
         self.texts.append(data)
 
 
-@pytest.fixture
-def check(tmp_path):
-    """A function that checks the data of a config and opens the page."""
-
-    def check(config, wrong, out='report'):
-        path = tmp_path / 'config.py'
-        path.write_text(config.replace('ROOT', str(tmp_path)))
-        options = dict(splits=['train', 'val'], workers=1, cfg_options=None, out=str(tmp_path / out))
-        args = argparse.Namespace(config=str(path), **options)
-        if wrong:
-            with pytest.raises(SystemExit):
-                check_dataset(args)
-        else:
-            check_dataset(args)
-        return Page(tmp_path / 'report/index.html') if out == 'report' else None
-
-    return check
+def check(root, config, out='report'):
+    (root / 'config.py').write_text(config.replace('ROOT', str(root)))
+    return call('check_dataset.py', 'config.py', '--splits', 'train', 'val', '--out', out, cwd=root)
 
 
 def write(root, name, array):
@@ -82,50 +66,45 @@ def write(root, name, array):
 
 
 @pytest.mark.parametrize('hostile', [HOSTILE.replace('/', ''), '$\\alpha ça va 猫'])
-def test_class_folders_of_any_name(tmp_path, check, hostile):
+def test_class_folders_of_any_name(hostile, tmp_path):
     for split, number in (('train', 6), ('val', 2)):
         for index in range(number):
             pixels = np.full((30, 40, 3), 20 * index + 7 * (split == 'val'), np.uint8)
             write(tmp_path, f'{split}/{hostile}/{hostile}{index}.png', pixels)
             write(tmp_path, f'{split}/plain/{index}.png', pixels + 1)
     (tmp_path / f'train/plain/{hostile}.png').write_bytes(b'no image')
-    page = check(CLASSIFICATION, wrong=True)
-    assert len(page.images) == 2 * 4 + 2 * 2  # four samples of each class, all of val's
+    for _ in range(2):  # once more into the same folder
+        assert check(tmp_path, CLASSIFICATION).returncode == 1
+        page = Page(tmp_path / 'report/index.html')
+        assert len(page.images) == 2 * 4 + 2 * 2  # four samples of each class, all of val's
     assert {*page.tags}.isdisjoint({'script', 'iframe', 'object', 'link'})
     assert all(image.shape[1] == SIDE for image in page.images)
     assert f'train: {hostile}' in page.text
     assert f'{hostile}.png cannot be read' in page.text
     assert '1 unreadable.' in page.text
-    report = json.loads((tmp_path / 'report/data.json').read_text())
-    assert report['counts'] == dict(unreadable=1)
-    assert check(CLASSIFICATION, wrong=True).images  # once more into the same folder
+    assert json.loads((tmp_path / 'report/data.json').read_text())['counts'] == dict(unreadable=1)
 
 
-def test_masks_lie_over_images(tmp_path, check):
+def test_masks_lie_over_images(tmp_path):
     mask = np.repeat([[0, 1, 255]], 12, axis=0).repeat(4, axis=1).astype(np.uint8)
     write(tmp_path, 'images/0.png', np.full((12, 12, 3), 200, np.uint8))
     write(tmp_path, 'masks/0.png', mask)
-    page = check(SEGMENTATION, wrong=False)
+    succeed(check(tmp_path, SEGMENTATION))
+    page = Page(tmp_path / 'report/index.html')
     assert len(page.images) == 2
     colours = [page.images[0][SIDE // 2, SIDE * part // 6].tolist() for part in (1, 3, 5)]
     expected = [[100, 100, 100], [100, 100, 227], [227, 227, 227]]  # BGR, of the palette and white
     assert np.abs(np.array(colours) - expected).max() < 6
     assert '12x12 pixels' in page.text
-
-
-def test_digits_in_memory_and_many_classes(tmp_path, check):
-    digits = "dict(type='vt.Digits', split='train', indices=100, pipeline=[dict(type='PackInputs')])"
-    text = f"model = dict(type='ImageClassifier')\ntrain_dataloader = dict(dataset={digits})\n"
-    page = check(f"default_scope = 'mmpretrain'\n{text}", wrong=False)
-    assert len(page.images) == 10 * 4
-    assert (tmp_path / 'report/index.html').stat().st_size < 1_000_000
-
-
-def test_where_it_goes(tmp_path, check):
-    write(tmp_path, 'images/0.png', np.zeros((4, 4, 3), np.uint8))
-    write(tmp_path, 'masks/0.png', np.array([[0, 1]] * 2, np.uint8).repeat(2, axis=0)[:, [0, 0, 1, 1]])
-    check(SEGMENTATION, wrong=False, out='report.json')
+    succeed(check(tmp_path, SEGMENTATION, out='report.json'))
     assert json.loads((tmp_path / 'report.json').read_text())['problems'] == []
     (tmp_path / 'taken').write_text('')
-    with pytest.raises(UserError, match='taken is a file: give the name of a folder'):
-        check(SEGMENTATION, wrong=False, out='taken')
+    assert_one_line(check(tmp_path, SEGMENTATION, out='taken'), 'taken is a file: give the name of a folder')
+
+
+def test_digits_in_memory_and_many_classes(tmp_path):
+    digits = "dict(type='vt.Digits', split='train', indices=100, pipeline=[dict(type='PackInputs')])"
+    text = f"model = dict(type='ImageClassifier')\ntrain_dataloader = dict(dataset={digits})\n"
+    succeed(check(tmp_path, f"default_scope = 'mmpretrain'\n{text}"))
+    assert len(Page(tmp_path / 'report/index.html').images) == 10 * 4
+    assert (tmp_path / 'report/index.html').stat().st_size < 1_000_000

@@ -124,6 +124,7 @@ def test_eight_bits_openvino_and_a_script_without_pytorch(classifier, tmp_path):
 def script():
     """The script as a module of its own, as an export writes it; without locks, as on Windows."""
     module = ModuleType('predict')
+    module.__file__ = 'predict.py'
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, 'fcntl', None)
         exec(compile(script_text(), 'predict.py', 'exec'), vars(module))
@@ -142,21 +143,19 @@ def write_onnx(path, nodes, shape, **tensors):
     onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {graph}'), path)
 
 
-def write_levels(folder, **about):
-    """An exported segmentor that numbers levels of grey from 0 to 2."""
-    weight = np.zeros((3, 3, 1, 1))  # the largest of 2 k x - k^2 is at k = x, here for x from 0 to 2
-    weight[:, 0, 0, 0] = 4 * np.arange(3) / 255
-    tensors = dict(weight=weight, bias=-(np.arange(3.0) ** 2))
-    write_onnx(folder / 'model.onnx', 'scores = Conv (images, weight, bias)', '3, height, width', **tensors)
-    about = ABOUT | dict(task='segmentation', palette=[[k, 0, 1] for k in range(3)]) | about
+MEANS = 'means = GlobalAveragePool (images)'
+
+
+def write_means(folder, **about):
+    """An exported classifier whose scores are the means of blue, green and red."""
+    write_onnx(folder / 'model.onnx', f'{MEANS} scores = Flatten (means)', '3')
+    about = ABOUT | dict(task='classification', steps=[dict(scale=8)]) | about
     (folder / 'model.json').write_text(json.dumps(about))
     return str(folder / 'model.onnx')
 
 
 def test_the_script_numbers_classes_without_names_and_names_what_it_leaves_out(script, tmp_path, capsys):
-    model = str(tmp_path / 'model.onnx')
-    write_onnx(model, 'means = GlobalAveragePool (images) scores = Flatten (means)', '3')
-    (tmp_path / 'model.json').write_text(json.dumps(ABOUT | dict(task='classification', steps=[dict(scale=8)])))
+    model = write_means(tmp_path)
     (tmp_path / 'images').mkdir()
     cv2.imwrite(str(tmp_path / 'images/red.png'), np.full((9, 9, 3), (1, 2, 3), np.uint8))
     (tmp_path / 'images/text.png').write_text('no image')
@@ -176,21 +175,8 @@ def test_the_script_numbers_classes_without_names_and_names_what_it_leaves_out(s
     assert 'error: --masks needs a segmentor' in capsys.readouterr().err
 
 
-def test_files_of_other_sizes_are_skipped_where_the_size_is_fixed(script, tmp_path, capsys):
-    model = write_levels(tmp_path, open_size=False)
-    files = [str(tmp_path / f'{side}.png') for side in (7, 8)]
-    for file, side in zip(files, (7, 8)):
-        Image.fromarray(np.full((side, 8), 200, np.uint8)).save(file)
-    assert script.main([model, *files, '--masks', str(tmp_path / 'masks')]) == 1
-    out, errors = capsys.readouterr()
-    assert json.loads(out)['predictions'][0] == dict(name='2', score=1.0)
-    assert [*(tmp_path / 'masks').iterdir()] == [tmp_path / 'masks/8.png']
-    assert np.unique(Image.open(tmp_path / 'masks/8.png')).tolist() == [2]
-    assert errors == f'skipped: {files[0]} becomes an input of 7x8 pixels; this export takes only 8x8\n'
-
-
 def test_files_of_an_export_that_do_not_fit_are_one_line(script, tmp_path, capsys):
-    model, about = write_levels(tmp_path, classes=['a', 'b']), tmp_path / 'model.json'
+    model, about = write_means(tmp_path, classes=['a', 'b']), tmp_path / 'model.json'
     Image.new('RGB', (8, 8)).save(tmp_path / 'a.png')
 
     def message():
@@ -204,14 +190,16 @@ def test_files_of_an_export_that_do_not_fit_are_one_line(script, tmp_path, capsy
         assert words in message()
     about.unlink()
     assert message() == f'error: there is no {about}; export the model again'
-    write_levels(tmp_path)
+    write_means(tmp_path, open_size=False, steps=[])
+    Image.new('RGB', (8, 7)).save(tmp_path / 'a.png')
+    assert message() == f'skipped: {tmp_path / "a.png"} becomes an input of 7x8 pixels; this export takes only 8x8'
     (tmp_path / 'model.onnx').write_bytes(b'no model')
     assert message().startswith(f'error: {model} is damaged: ')
 
 
 def test_no_script_is_written_that_predicts_something_else(classifier, tmp_path, capsys):
     model = apis.get_model(classifier[0], classifier[1])
-    nodes = 'means = GlobalAveragePool (images) rows = Flatten (means) scores = MatMul (rows, weight)'
+    nodes = f'{MEANS} rows = Flatten (means) scores = MatMul (rows, weight)'
     write_onnx(tmp_path / 'other.onnx', nodes, '10', weight=np.eye(3, 10))
     about, content = describe_inputs(model, (3, 32, 32), True), (tmp_path / 'other.onnx').read_bytes()
     assert write_script(model, about, content, tmp_path) == {}

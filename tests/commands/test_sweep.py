@@ -5,7 +5,6 @@ import os
 import signal
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -73,12 +72,6 @@ def run(tmp_path):
 def record(run, text=None, **content):
     run.work_dir.mkdir(parents=True, exist_ok=True)
     (run.work_dir / 'training.json').write_text(text or json.dumps(dict(digest=run.digest, seed=3) | content))
-
-
-def test_sweeps_that_start_together_share_their_folder(run):
-    with ThreadPoolExecutor(8) as pool:
-        [*pool.map(lambda _: claim(run), range(40))]
-    assert [path.name for path in run.work_dir.parent.iterdir()] == ['c_seed-3']
 
 
 @pytest.mark.parametrize('ends', [{}, dict(text='{"digest": "aaa')])
