@@ -163,30 +163,20 @@ class Options(dict):
         return copyreg.__newobj__, (type(self),), self.__dict__ or None, None, iter(dict.items(self))
 
 
-class Node:
-    """As omegaconf keeps options: attributes, one of which may be the object itself."""
-
-
 @pytest.fixture
 def trainers(monkeypatch):
     """Values that trainers store beside weights; of classes whose packages need not be installed."""
     made = {}
-    for name, kind in (
-        *((name, Options) for name in ('yacs.config.CfgNode', 'easydict.EasyDict')),
-        ('pytorch_lightning.utilities.parsing.AttributeDict', Options),
-        ('omegaconf.dictconfig.DictConfig', Node),
-    ):
+    for name in ('yacs.config.CfgNode', 'easydict.EasyDict', 'pytorch_lightning.utilities.parsing.AttributeDict'):
         module, _, short = name.rpartition('.')
-        made[short] = type(short, (kind,), dict(__module__=module, __qualname__=short))
-        monkeypatch.setitem(sys.modules, module.split('.')[0], ModuleType(module.split('.')[0]))
-        monkeypatch.setitem(sys.modules, module, ModuleType(module))
-    for kind in made.values():
-        setattr(sys.modules[kind.__module__], kind.__name__, kind)
+        made[short] = type(short, (Options,), dict(__module__=module, __qualname__=short))
+        for package in (module.partition('.')[0], module):
+            monkeypatch.setitem(sys.modules, package, ModuleType(package))
+        setattr(sys.modules[module], short, made[short])
     cfg = made['CfgNode'](MODEL=made['CfgNode'](TYPE='swin', DROP=0.2), AMP=True)
-    easy, nested = made['EasyDict'](a=1), made['DictConfig']()
+    easy = made['EasyDict'](a=1)
     cfg.__dict__.update(__immutable__=True, items=None)
     easy.__dict__.update(a=1)
-    nested.__dict__.update(_content=dict(a=3), _parent=nested)
     optimizer = torch.optim.AdamW([torch.nn.Parameter(torch.ones(2))], lr=0.1)
     counts = defaultdict(list, a=[1, np.float32(2)])
     return dict(
@@ -195,7 +185,6 @@ def trainers(monkeypatch):
         best=Path('c/d.pth'),
         hyper_parameters=made['AttributeDict'](width=3, since=datetime(2021, 1, 2), span=timedelta(1)),
         easy=easy,
-        omega=nested,
         counts=counts,
         optimizer=optimizer,
         lr_scheduler=torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=5),
@@ -211,14 +200,14 @@ def test_what_trainers_store_beside_weights(archive, trainers, monkeypatch, tmp_
     """Options that are dicts are read, of others nothing; weights are whole."""
     weights = OrderedDict(weight=torch.arange(3.0))
     torch.save(dict(model=weights, **trainers), tmp_path / 'a.pth', _use_new_zipfile_serialization=archive)
-    for name in ('yacs', 'easydict', 'pytorch_lightning', 'omegaconf'):
+    for name in ('yacs', 'easydict', 'pytorch_lightning'):
         monkeypatch.setitem(sys.modules, name, None)  # so that importing it is an error
     loaded = load_checkpoint(tmp_path / 'a.pth')
     assert equal(Checkpoint('a.pth', loaded).state()['weight'], weights['weight'])
     assert loaded['config'] == dict(MODEL=dict(TYPE='swin', DROP=0.2), AMP=True)
     assert loaded['hyper_parameters'] == dict(width=3, since={}, span={})
     assert (loaded['easy'], loaded['own'], loaded['counts']) == (dict(a=1), dict(a=dict(b=2)), dict(a=[1, 2.0]))
-    assert [loaded[key] for key in ('args', 'omega', 'lr_scheduler', 'best')] == [{}, {}, {}, 'c/d.pth']
+    assert [loaded[key] for key in ('args', 'lr_scheduler', 'best')] == [{}, {}, 'c/d.pth']
     assert loaded['kinds'] == [{}] * 5 + [None] * 3
     assert loaded['max_accuracy'] == 81.5
     torch.save(loaded, tmp_path / 'b.pth')

@@ -228,18 +228,6 @@ def test_a_deeper_resnet_is_refused_and_a_shorter_one_is_not(tmp_path):
     assert torch.equal(short.layer3[-1].conv2.weight, source.layer3[-1].conv2.weight)
 
 
-def test_a_swin_file_without_its_last_stage_is_refused(tmp_path):
-    options = dict(arch=dict(embed_dims=24, depths=[1, 1, 1, 1], num_heads=[1, 2, 2, 2]), window_size=2)
-    state = MODELS.build(dict(type='SwinTransformer', **options)).state_dict()
-    torch.save(state, tmp_path / 'whole.pth')
-    torch.save({name: tensor for name, tensor in state.items() if 'stages.3' not in name}, tmp_path / 'part.pth')
-    # Its outputs have norms that no classifier's file has.
-    dense = begin('SwinTransformer', tmp_path / 'whole.pth', out_indices=(0, 1, 2, 3), **options)
-    assert torch.equal(dense.stages[3].blocks[0].ffn.layers[1].weight, state['stages.3.blocks.0.ffn.layers.1.weight'])
-    with pytest.raises(UserError, match=r'part\.pth does not fit: of \d+ tensors it lacks stages\.3\.blocks\.0'):
-        begin('SwinTransformer', tmp_path / 'part.pth', **options)
-
-
 def test_a_backbone_that_reads_its_file_itself_is_checked(tmp_path):
     """MMSegmentation's Swin only warns, and not of a missing stage."""
     init_default_scope('mmseg')

@@ -129,9 +129,3 @@ def test_pixels_without_data_are_refused(marked, refused, tmp_path):
             load(tmp_path / 'a.tif')
     else:
         assert np.array_equal(load(tmp_path / 'a.tif')['img'], pixels)
-
-
-@pytest.mark.parametrize('bands', [[], [0.5], [-1], 'red', [True, False]])
-def test_bands_are_numbers(bands):
-    with pytest.raises(UserError, match=r'LoadBands.bands=.* must be channels of the file, from 0'):
-        vt.LoadBands(bands=bands)

@@ -60,11 +60,6 @@ def test_what_is_no_such_file_raises(folder, tmp_path):
         FashionMNIST(str(tmp_path))
     (tmp_path / 't10k-labels-idx1-ubyte.gz').write_bytes((folder / 't10k-labels-idx1-ubyte.gz').read_bytes())
     images = gzip.decompress((folder / 't10k-images-idx3-ubyte.gz').read_bytes())
-    for content, message in (
-        (gzip.compress(images[:2000], 0)[:1000], 'Compressed file ended before'),
-        (gzip.compress(images[:2000], 0), 'cannot reshape array'),
-        (gzip.compress(images[: 16 + 28 * 28 * 9], 0), r'zip\(\) argument 2 is longer'),
-    ):
-        (tmp_path / 't10k-images-idx3-ubyte.gz').write_bytes(content)
-        with pytest.raises((EOFError, ValueError), match=message):
-            FashionMNIST(str(tmp_path), 'test')
+    (tmp_path / 't10k-images-idx3-ubyte.gz').write_bytes(gzip.compress(images[: 16 + 28 * 28 * 9], 0))
+    with pytest.raises(ValueError, match=r'zip\(\) argument 2 is longer'):
+        FashionMNIST(str(tmp_path), 'test')

@@ -87,8 +87,7 @@ def test_levels_of_a_segmentor_and_their_measures(segmentor):
     assert list(look.modules) == [f'neck.tokenizers.{level}' for level in range(4)]
     assert look.overlay.shape == (128, 128, 3)
     assert sum(each['share'] for each in look.predictions) == pytest.approx(1)
-    dataset = build_test_set(inferencer.model.cfg)
-    measured = measure_tokenizers(inferencer.model, dataset, [0], [0])
+    measured = measure_tokenizers(inferencer.model, build_test_set(inferencer.model.cfg), [0], [0])
     for name, module in look.modules.items():
         assert module.relation.shape == (1, 12, 12)
         assert module.maps.shape == module.reads.shape

@@ -57,16 +57,6 @@ def test_a_short_video_repeats_its_last_frame(tmp_path):
     assert [next(i for i in range(6) if np.array_equal(frame, frames[i])) for frame in loaded] == [0, 3, 5, 5]
 
 
-@pytest.mark.parametrize(
-    'options',
-    [dict(clip_length=0), dict(clip_length=8.0), dict(clip_length='8'), dict(frame_stride=0), dict(num_clips=0)],
-)
-def test_settings_are_whole_numbers(options):
-    ((name, value),) = options.items()
-    with pytest.raises(UserError, match=f'{name}={value!r} must be a whole number of at least 1'):
-        LoadClips(**dict(clip_length=4, frame_stride=3) | options)
-
-
 RANDOM = dict(
     crop=dict(type='RandomResizedCrop', scale=24),
     flip=dict(type='RandomFlip', prob=0.5, direction='horizontal'),

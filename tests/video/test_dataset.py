@@ -66,12 +66,11 @@ def test_kinetics_in_class_folders_or_not(folders, tmp_path):
     assert [label for _, label in listed(unlabelled)] == [None, None]
 
 
-@pytest.mark.parametrize(('name', 'frames'), [('kinetics400', 16)])
-def test_kinetics_configs_load_a_video(name, frames, tmp_path):
-    cfg = Config.fromfile(ROOT / f'configs/_base_/datasets/{name}.py')
+def test_the_kinetics_config_loads_a_video(tmp_path):
+    cfg = Config.fromfile(ROOT / 'configs/_base_/datasets/kinetics400.py')
     (tmp_path / 'train.csv').write_text(HEADER + ROWS)
     (tmp_path / 'val.csv').write_text(HEADER + ROWS)
-    shapes = dict(train=(3, frames, 224, 224), val=(3, frames, 224, 224), test=(5, 3, frames, 224, 224))
+    shapes = dict(train=(3, 16, 224, 224), val=(3, 16, 224, 224), test=(5, 3, 16, 224, 224))
     for folder in ('train', 'val'):
         write(tmp_path / folder / f'{STEMS[0]}.mp4', draw(70))
     for split, shape in shapes.items():
@@ -79,4 +78,4 @@ def test_kinetics_configs_load_a_video(name, frames, tmp_path):
             dataset = DATASETS.build(cfg[f'{split}_dataloader'].dataset | dict(data_root=str(tmp_path)))
         assert len(dataset) == 1  # the other one is gone
         assert dataset[0]['inputs'].shape == shape
-    assert cfg.data_preprocessor.num_classes == int(name[8:11])
+    assert cfg.data_preprocessor.num_classes == 400

@@ -30,9 +30,7 @@ def write(path, frames, codec='mp4v', fps=25, size=SIZE):
     return path
 
 
-def encode(
-    path, frames, times=None, start=0, drop=0, sound=0, options=None, rotation=0, aspect=None, codec='libx264', **muxer
-):
+def encode(path, frames, times=None, start=0, drop=0, sound=0, options=None, rotation=0, codec='libx264', **muxer):
     """Write frames with PyAV, a key frame every twelfth.
 
     Args:
@@ -42,7 +40,6 @@ def encode(
         sound: seconds of silence.
         options: of the encoder, such as B-frames.
         rotation: degrees clockwise, of an .mp4.
-        aspect: of a pixel.
         **muxer: options of the container.
     """
     import av
@@ -54,8 +51,6 @@ def encode(
         stream.height, stream.width = frames[0].shape[:2]
         stream.pix_fmt, stream.gop_size = 'yuv420p', 12
         stream.codec_context.time_base = Fraction(1, 25 if path.suffix in ('.avi', '.mpg') else 1000)
-        if aspect:
-            stream.codec_context.sample_aspect_ratio = aspect
         track = container.add_stream('libopus', rate=48000) if sound else None
         packets = []
         for image, time in zip(frames, times, strict=True):
