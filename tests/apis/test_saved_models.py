@@ -16,6 +16,7 @@ from vt.apis.model_zoo import resolve_config
 from vt.errors import UserError
 
 CLASSIFIER = 'vt-resnet18-half_digits'
+SOLARIZE, PACK = dict(type='Solarize', thr=128), dict(type='PackInputs')
 
 
 def scores(prediction):
@@ -52,8 +53,7 @@ def test_data_sets_and_paths_of_this_machine_are_not_saved(small, tmp_path):
     model = small[CLASSIFIER][2]
     cfg = Config(model.cfg.to_dict())
     load = dict(type='LoadImageFromFile', backend_args=dict(backend='local'))
-    steps = [dict(type='ResizeEdge', scale=36, interpolation='bicubic'), dict(type='CenterCrop', crop_size=32)]
-    steps.append(dict(type='PackInputs'))
+    steps = [dict(type='ResizeEdge', scale=36, interpolation='bicubic'), dict(type='CenterCrop', crop_size=32), PACK]
     dataset = dict(type='CustomDataset', data_root=str(tmp_path / 'own data'), pipeline=[load, *steps])
     cfg.test_dataloader.dataset = dataset
     cfg.model.init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'some.pth'))
@@ -79,7 +79,7 @@ def test_a_distilled_model_is_saved_without_its_teacher():
     [
         ({'model.head.loss.type': torch.nn.CrossEntropyLoss}, r'model\.head\.loss\.type=.* is'),
         ({'model.backbone': dict(type='TIMMBackbone', _delete_=True)}, r"model\.backbone\.type='TIMMBackbone' is"),
-        ({'test_dataloader.dataset.pipeline': [dict(type='Solarize', thr=128)]}, r"^pipeline\.0\.type='Solarize' is"),
+        ({'test_dataloader.dataset.pipeline': [SOLARIZE, PACK]}, r"^pipeline\.0\.type='Solarize' is"),
     ],
 )
 def test_what_a_folder_can_not_hold_is_named(change, message, small, tmp_path):
