@@ -4,6 +4,7 @@ import multiprocessing
 import time
 from pathlib import Path
 
+import numpy as np
 from mmcv.transforms import BaseTransform
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS, MODELS, TRANSFORMS
@@ -49,3 +50,13 @@ class FailAtStep(Hook):
 
     def after_train_iter(self, runner, **kwargs):
         raise RuntimeError('in the midst of it')
+
+
+@TRANSFORMS.register_module()
+class Spoil(BaseTransform):
+    """Make the loss NaN where an image's name says so."""
+
+    def transform(self, results):
+        if 'spoilt' in results['img_path']:
+            results['img'] = np.full_like(results['img'], np.nan, dtype=np.float32)
+        return results

@@ -4,10 +4,12 @@ import re
 
 import pytest
 import torch
-from bad_input.small_runs import DIGITS, train
+from bad_input.images import RGB, encode
+from bad_input.small_runs import DIGITS, FOLDER, train
 from mmengine.model import BaseModel
 from mmengine.runner import Runner
 from mmpretrain.structures import DataSample
+from process_groups import run_processes
 from tool_runner import assert_one_line
 from torch import nn
 
@@ -100,3 +102,25 @@ def test_a_run_that_diverges_keeps_its_good_checkpoints(tmp_path):
         weights = torch.load(path, weights_only=False)['state_dict']
         assert all(weight.isfinite().all() for weight in weights.values())
     assert 'No checkpoint is written: the loss is not finite' in result.stdout
+
+
+SPOILT = (
+    FOLDER.replace('max_epochs=1', 'max_epochs=4')
+    .replace("dict(type='PackInputs')", "dict(type='Spoil'), dict(type='PackInputs')")
+    .replace('batch_size=4', 'batch_size=1')
+    + "custom_imports = dict(imports=['vt', 'bad_input.steps'])\n"
+)
+
+
+def test_of_two_processes_that_with_the_spoilt_files_names_them(tmp_path):
+    """Every second image, those of rank 1, is spoilt."""
+    for name in ('cat/a_good', 'cat/b_spoilt', 'dog/c_good', 'dog/d_spoilt'):
+        (tmp_path / f'data/images/{name}.png').parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f'data/images/{name}.png').write_bytes(encode(RGB))
+    (tmp_path / 'config.py').write_text(SPOILT)
+    options = ['train_dataloader.sampler.shuffle=False']
+    results = run_processes(2, 'train.py', 'config.py', cwd=tmp_path, options=options)
+    message = 'error: rank 1: config.py: the loss was nan in iterations 1 to 3; the last good checkpoint is '
+    assert_one_line(results[1], message)
+    assert 'first such batch: data/images/cat/b_spoilt.png (' in results[1].stderr
+    assert_one_line(results[0], 'error: rank 0: config.py: ')

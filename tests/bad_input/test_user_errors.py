@@ -215,12 +215,15 @@ def test_a_traceback_is_shown_on_request_alone_and_lies_in_the_log(tmp_path):
     assert words in result.stderr
 
 
-def test_an_error_that_nobody_foresaw_shows_its_traceback(tmp_path):
+def test_an_error_that_nobody_foresaw_shows_its_traceback(tmp_path, monkeypatch):
+    """And lies in the file in which torchrun looks for it."""
+    monkeypatch.setenv('TORCHELASTIC_ERROR_FILE', str(tmp_path / 'error.json'))
     config = f"{DIGITS}custom_imports = dict(imports=['vt', 'bad_input.steps'])\n"
     result = train(tmp_path, config + "custom_hooks = [dict(type='FailAtStep')]\n")
     assert result.returncode == 1
     assert 'Traceback (most recent call last)' in result.stderr
     assert 'RuntimeError: in the midst of it' in result.stderr
+    assert json.loads((tmp_path / 'error.json').read_text())['message']['extraInfo']['py_callstack']
     assert 'error: ' not in result.stderr
 
 

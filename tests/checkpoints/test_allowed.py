@@ -268,3 +268,13 @@ class Unknown:
 
 class Color(enum.IntEnum):
     RED = 3
+
+
+def test_attributes_of_tensors_are_dropped(tmp_path):
+    """Those of FSDP, and any that would replace a method."""
+    tensor = torch.arange(3.0)
+    tensor._has_been_cloned, tensor.is_complex, tensor.detach = True, 'a text', OrderedDict
+    torch.save(dict(state_dict=dict(a=tensor)), tmp_path / 'a.pth')
+    loaded = load_checkpoint(tmp_path / 'a.pth')['state_dict']['a']
+    assert loaded.tolist() == [0.0, 1.0, 2.0]
+    assert not vars(loaded)

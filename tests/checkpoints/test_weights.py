@@ -15,7 +15,7 @@ from torch.nn.functional import interpolate
 
 from vt.apis import get_model
 from vt.checkpoints.loading import WeightsMatchHook, weights_only
-from vt.checkpoints.reading import load_checkpoint
+from vt.checkpoints.reading import Checkpoint, load_checkpoint
 from vt.checkpoints.weights import load_weights
 from vt.errors import UserError
 from vt.models.survey.positions.absolute import SinusoidalPosition
@@ -276,3 +276,9 @@ def test_only_later_stages_of_a_file_are_left_out():
     load_part(model, state | {'stages.1.downsample.weight': more, 'stages.2.block.weight': more})
     with pytest.raises(UserError, match=r'it also has stages\.0\.downsample\.weight'):
         load_part(model, state | {'stages.0.downsample.weight': more})
+
+
+def test_versions_of_modules_are_kept():
+    """Modules rename old tensors by them."""
+    state = trained()
+    assert Checkpoint('a.pth', dict(state_dict=state)).state()._metadata == state._metadata

@@ -129,3 +129,8 @@ def test_pixels_without_data_are_refused(marked, refused, tmp_path):
             load(tmp_path / 'a.tif')
     else:
         assert np.array_equal(load(tmp_path / 'a.tif')['img'], pixels)
+
+
+def test_pages_in_a_circle_end(tmp_path):
+    (tmp_path / 'a.tif').write_bytes(tiff(SIZES, next_page=8))
+    assert load(tmp_path / 'a.tif')['img_shape'] == (4, 4)

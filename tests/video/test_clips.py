@@ -176,3 +176,14 @@ def test_probabilities_are_averaged_over_views():
         scores = [sample.pred_score for sample in model.test_step(one)]
         as_images = ImageClassifier.predict(model, model.data_preprocessor(one)['inputs'])
     assert torch.equal(torch.stack(scores), torch.stack([sample.pred_score for sample in as_images]))
+
+
+def test_draws_go_on_after_a_clip_as_after_one_image():
+    """So two steps of a pipeline don't draw the same numbers, and the number of frames changes none."""
+    step = SameForAllFrames([RANDOM['crop'], RANDOM['erase']])
+    states = []
+    for number in (1, 4):
+        seed_random(5)
+        step.transform(same_frames(number))
+        states.append((np.random.rand(), torch.rand(()).item()))
+    assert states[0] == states[1]
