@@ -5,11 +5,12 @@ import os
 
 import pytest
 from bad_input.small_runs import DIGITS
-from forked_tools import run_forked
+from forked_tools import leave_configs_unformatted, run_forked
 from hypothesis import HealthCheck, settings
 from mmengine.registry import DefaultScope
 
 os.environ['ORT_DISABLE_TELEMETRY'] = '1'  # tests that import ONNX Runtime themselves
+leave_configs_unformatted()
 settings.register_profile(  # the same examples every time, however long one takes
     'vt', derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
 )

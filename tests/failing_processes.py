@@ -1,13 +1,11 @@
-"""Processes that fail: by a hook for a test's config, in an iteration of the first start; and one after the other."""
+"""Processes that fail: by a hook for a test's config, in an iteration of the first start."""
 
 import os
 import signal
 
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
-from torch import distributed
 
-from vt.engine.reporting import follows_another
 from vt.errors import UserError
 
 
@@ -25,15 +23,3 @@ class Fail(Hook):
         if self.how.startswith('SIG'):
             os.kill(os.getpid(), signal.Signals[self.how])
         raise UserError(self.how)
-
-
-def fail_in_turn(rank):
-    """What each process learns about its errors; the main one fails first."""
-    if rank == 1:
-        distributed.barrier()
-        answers = [follows_another(RuntimeError()), follows_another(ValueError())]
-    else:
-        answers = [follows_another(RuntimeError())]
-        distributed.barrier()
-    distributed.barrier()
-    return answers

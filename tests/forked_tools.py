@@ -3,6 +3,7 @@
 A fork has its own process number, files and signals, so it can be killed, and resumed by another one, as any process.
 """
 
+import ast
 import atexit
 import multiprocessing
 import os
@@ -10,6 +11,7 @@ import runpy
 import signal
 import sys
 import tempfile
+import time
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -46,6 +48,12 @@ class ForkedTool:
         if self.process.is_alive():
             os.kill(self.process.pid, number)
 
+    def wait_for(self, text):
+        """Until it has printed a text."""
+        while text not in self.stdout and self.process.is_alive():
+            time.sleep(0.01)
+        assert text in self.stdout, self.stderr
+
     def wait(self, timeout=None):
         """Its result, as of ``subprocess.run``; the exit code of a killed process is the signal's number below zero."""
         self.process.join(timeout)
@@ -64,12 +72,24 @@ def fork_command(command, stdout, env, **kwargs):
     return result
 
 
+def leave_configs_unformatted():
+    """mmengine formats the text of a run's config for its log and for each checkpoint: half of a short run's time."""
+    from yapf.yapflib import yapf_api
+
+    def check_syntax(text, **style):
+        ast.parse(text)
+        return text, True
+
+    yapf_api.FormatCode = check_syntax
+
+
 def _run(path, arguments, cwd, env, stdout, stderr):
     for stream, output in ((sys.stdout, stdout), (sys.stderr, stderr)):
         os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream.fileno())
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
+    leave_configs_unformatted()
     tempfile.tempdir = None  # which the environment may name
     multiprocessing.set_start_method('fork', force=True)  # as in a process that a user starts
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background

@@ -28,10 +28,10 @@ class Machine:
         self.name, self.address = NAMES[index], ADDRESSES[index]
         self.namespace = f'vt{os.getpid()}-{self.name}'
 
-    def start(self, *command, output, hosts=HOSTS, **kwargs):
-        """Start a command that prints to a file; ``hosts`` is what the machine has for an /etc/hosts."""
+    def start(self, *command, output, **kwargs):
+        """Start a command that prints to a file, and finds the machines by their names."""
         names = output.with_suffix('.hosts')
-        names.write_text(hosts)
+        names.write_text(HOSTS)
         enter = ['ip', 'netns', 'exec', self.namespace, 'unshare', '--uts', 'sh', '-c', ENTER, 'sh', self.name, names]
         with output.open('w') as file:
             return subprocess.Popen([*enter, *command], stdout=file, stderr=file, **kwargs)

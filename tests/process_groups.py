@@ -55,6 +55,7 @@ def run_function(count, function, *arguments):
 
 def _call(folder, rank, count, function, arguments):
     torch.set_num_threads(1)
+    os.environ['LOCAL_RANK'] = str(rank)
     store = torch.distributed.FileStore(f'{folder}/store', count)
     torch.distributed.init_process_group('gloo', store=store, rank=rank, world_size=count)
     torch.save(function(rank, *arguments), Path(folder, str(rank)))

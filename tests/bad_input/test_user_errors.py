@@ -94,6 +94,8 @@ PREDICT, SHOW, EXPLORE, PROBE = (
 SHUFFLED = 'test_dataloader.sampler.shuffle='
 OVER = 'is an input and would be overwritten: give another file to write'
 COMMANDS = [
+    (f'train.py {VT} --find-batch-size --resume', '--find-batch-size needs a single process without --resume'),
+    (f'train.py {VT} --new-schedule', '--new-schedule is for a resumed run: add --resume'),
     (f'train.py {VT} --resume nowhere.pth', 'there is no checkpoint to resume from nowhere.pth'),
     (f'train.py {VT} --cfg-options load_from=nowhere.pth', 'there is no checkpoint for load_from: nowhere.pth'),
     (f'train.py {IN1K}', 'there is no data/imagenet: put it there, or correct its path'),

@@ -8,7 +8,7 @@ import pytest
 import torch
 from checkpoints.small_models import build_runner
 from forked_tools import run_forked
-from tool_runner import ROOT, assert_one_line
+from tool_runner import ROOT
 
 from vt.engine import batch_size
 from vt.errors import UserError
@@ -45,25 +45,16 @@ def test_the_largest_of_doubled_sizes_that_fits_is_found(first, images, limit, f
             hook.before_train(runner)
 
 
-def test_it_leaves_no_checkpoint(tmp_path, monkeypatch):
+def test_it_needs_a_gpu_and_leaves_no_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, 'is_available', lambda: False)
+    with pytest.raises(UserError, match='--find-batch-size needs a GPU'):
+        batch_size.BatchSizeHook().before_train(None)
     monkeypatch.setattr(batch_size, 'torch', SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: True)))
     monkeypatch.setattr(batch_size.BatchSizeHook, '_fits', lambda *_: True)
     runner, hook = build_runner(tmp_path, dict(type='SGD', lr=0.1)), batch_size.BatchSizeHook()
     runner.register_hook(hook)
     runner.train()
     assert (hook.largest, [*tmp_path.glob('*.pth')]) == (8, [])
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason='what is said on a CPU')
-@pytest.mark.parametrize(
-    ('arguments', 'message'),
-    [
-        ([], '--find-batch-size needs a GPU'),
-        (['--resume'], '--find-batch-size needs a single process without --resume'),
-    ],
-)
-def test_what_it_cannot_do_is_one_line(arguments, message, tmp_path):
-    assert_one_line(run_forked('train.py', CONFIG, '--find-batch-size', *arguments, cwd=tmp_path), message)
 
 
 @pytest.mark.gpu

@@ -63,12 +63,10 @@ def test_a_wrapper_stays_around_the_folds():
     assert len(samples(cfg, 'val')) == 10
 
 
-def test_samples_of_other_folds_are_no_duplicates():
-    assert not [line for line in check_data(read(fold=0), ('train', 'val')) if 'fewer' not in line]
-
-
 def test_the_config_that_a_run_leaves_has_its_fold_already(tmp_path):
+    """And samples of other folds are no duplicates."""
     cfg = read(fold=2)
+    assert not [line for line in check_data(cfg, ('train', 'val')) if 'fewer' not in line]
     cfg.dump(tmp_path / 'c.py')
     again = read(str(tmp_path / 'c.py'))
     assert again.train_dataloader == cfg.train_dataloader
@@ -78,12 +76,18 @@ def test_the_config_that_a_run_leaves_has_its_fold_already(tmp_path):
         read(str(tmp_path / 'c.py'), fold=1)
 
 
-def test_a_number_of_folds_alone_has_no_effect_and_folds_begin_at_zero():
-    with pytest.raises(UserError, match='num_folds=3 has no effect without a fold'):
-        read(num_folds=3)
-    with pytest.raises(UserError, match='fold=5: there are folds 0 to 4'):
-        read(fold=5)
-    two = {'train_dataloader.dataset': dict(_delete_=True, type='ConcatDataset', datasets=2 * [dict(type='vt.Digits')])}
-    for options in (two, {'val_dataloader': None}):
-        with pytest.raises(UserError, match='fold=0 needs one data set in train_dataloader and one in val_dataloader'):
-            read(fold=0, **options)
+TWO = {'train_dataloader.dataset': dict(_delete_=True, type='ConcatDataset', datasets=2 * [dict(type='vt.Digits')])}
+
+
+@pytest.mark.parametrize(
+    ('options', 'words'),
+    [
+        (dict(num_folds=3), 'num_folds=3 has no effect without a fold'),
+        (dict(fold=5), 'fold=5: there are folds 0 to 4'),
+        (TWO | dict(fold=0), 'fold=0 needs one data set in train_dataloader and one in val_dataloader'),
+        (dict(val_dataloader=None, fold=0), 'fold=0 needs one data set in train_dataloader and one in val_dataloader'),
+    ],
+)
+def test_folds_that_cannot_be_are_refused(options, words):
+    with pytest.raises(UserError, match=words):
+        read(**options)

@@ -1,27 +1,20 @@
 """``--amp``: which precision it is, that one key chooses it everywhere, and that bfloat16 has no loss scaler."""
 
-import copy
-
 import pytest
 import torch
 from forked_tools import run_forked
 from mmengine.config import Config
 from mmengine.optim import AmpOptimWrapper
-from mmpretrain.registry import MODELS
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 from torch import nn
 
-from vt.engine.checks.config import check_config
 from vt.engine.mixed_precision import BFloat16AmpOptimWrapper
 from vt.engine.prepare import choose_dtype, enter_amp
-from vt.engine.run_record import digest_config
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
-RUN = f"""
-_base_ = '{CONFIG}'
-optim_wrapper = dict(type='AmpOptimWrapper', loss_scale='dynamic', dtype='float16')
-"""
 ON_CPU = pytest.mark.skipif(torch.cuda.is_available(), reason='what is said on a CPU')
+OURS = dict(type='vt.BFloat16AmpOptimWrapper', dtype='bfloat16')
+THEIRS = dict(type='AmpOptimWrapper', dtype='float16')
 
 
 @pytest.fixture
@@ -37,8 +30,8 @@ def gpu(monkeypatch):
     torch.set_autocast_dtype('cuda', before)
 
 
-def config(**wrapper):
-    return Config(dict(optim_wrapper=dict(type='OptimWrapper', **wrapper)))
+def config(kind='OptimWrapper', **wrapper):
+    return Config(dict(optim_wrapper=dict(type=kind, **wrapper)))
 
 
 @pytest.mark.parametrize(
@@ -55,14 +48,10 @@ def test_the_precision_of_a_gpu_and_the_wrapper_for_it(named, has_bfloat16, expe
     gpu(has_bfloat16)
     cfg = config() if named is None else config(dtype=named)
     assert choose_dtype(cfg.optim_wrapper) == expected
-    enter_amp(cfg, amp=True)
-    own = dict(type='vt.BFloat16AmpOptimWrapper', dtype='bfloat16')
-    theirs = dict(type='AmpOptimWrapper', dtype='float16', loss_scale='dynamic')
-    assert cfg.optim_wrapper.to_dict() == (own if expected == 'bfloat16' else theirs)
-    assert torch.get_autocast_dtype('cuda') == getattr(torch, expected)  # of validation and tests with fp16=True
-    again = copy.deepcopy(cfg)
-    enter_amp(again, amp=True)
-    assert again.to_dict() == cfg.to_dict()
+    for _ in range(2):  # a second time changes nothing
+        enter_amp(cfg, amp=True)
+        assert cfg.optim_wrapper.to_dict() == (OURS if expected == 'bfloat16' else THEIRS | dict(loss_scale='dynamic'))
+        assert torch.get_autocast_dtype('cuda') == getattr(torch, expected)  # of validation and tests with fp16=True
 
 
 @pytest.mark.parametrize('amp', [False, True])
@@ -72,93 +61,47 @@ def test_a_config_without_an_optimizer_tests_in_the_precision_of_the_gpu(amp, gp
     assert torch.get_autocast_dtype('cuda') == (torch.bfloat16 if amp else torch.float16)
 
 
-@pytest.mark.parametrize('named', [None, 'bfloat16', 'float16'])
-def test_a_config_that_names_mmengines_wrapper_asks_for_it(named, gpu):
-    gpu(True)
-    cfg = Config(dict(optim_wrapper=dict(type='AmpOptimWrapper', loss_scale=512.0, dtype=named)))
-    enter_amp(cfg, amp=False)
-    ours = dict(type='vt.BFloat16AmpOptimWrapper', dtype='bfloat16')
-    theirs = dict(type='AmpOptimWrapper', dtype='float16', loss_scale=512.0)
-    assert cfg.optim_wrapper.to_dict() == (theirs if named == 'float16' else ours)
-
-
 @pytest.mark.parametrize(
-    ('named', 'is_known'),
+    ('kind', 'dtype', 'has_bfloat16', 'expected'),
     [
-        ('mmengine.AmpOptimWrapper', True),
-        (AmpOptimWrapper, True),
-        ('BFloat16AmpOptimWrapper', True),
-        ('MyAmpOptimWrapper', False),
-        ('mine.AmpWrapper', False),
+        ('AmpOptimWrapper', None, True, OURS),
+        ('mmengine.AmpOptimWrapper', 'bfloat16', True, OURS),
+        (AmpOptimWrapper, 'float16', True, THEIRS),
+        ('BFloat16AmpOptimWrapper', None, True, OURS),
+        ('vt.BFloat16AmpOptimWrapper', None, False, OURS),  # that is on any GPU
+        ('MyAmpOptimWrapper', 'bfloat16', True, dict(type='MyAmpOptimWrapper', dtype='bfloat16')),
+        ('mine.AmpWrapper', 'bfloat16', True, dict(type='mine.AmpWrapper', dtype='bfloat16')),
     ],
 )
-def test_a_users_own_wrapper_stays(named, is_known):
-    cfg = Config(dict(optim_wrapper=dict(type=named, dtype='bfloat16')))
+def test_a_wrapper_for_mixed_precision_asks_for_it_and_a_users_own_stays(kind, dtype, has_bfloat16, expected, gpu):
+    gpu(has_bfloat16)
+    cfg = config(kind, loss_scale=512.0, dtype=dtype)
     enter_amp(cfg, amp=False)
-    assert cfg.optim_wrapper.type == ('vt.BFloat16AmpOptimWrapper' if is_known else named)
-
-
-def test_a_config_that_names_bfloat16_has_it_on_any_gpu(gpu):
-    gpu(False)
-    cfg = Config(dict(optim_wrapper=dict(type='vt.BFloat16AmpOptimWrapper')))
-    enter_amp(cfg, amp=False)
-    assert cfg.optim_wrapper.to_dict() == dict(type='vt.BFloat16AmpOptimWrapper', dtype='bfloat16')
+    scale = {} if expected is OURS else dict(loss_scale=512.0)
+    assert cfg.optim_wrapper.to_dict() == expected | scale
 
 
 @ON_CPU
 def test_a_cpu_computes_in_bfloat16():
     cfg = config(dtype='float16', loss_scale='dynamic')
     enter_amp(cfg, amp=True)
-    assert cfg.optim_wrapper.to_dict() == dict(type='vt.BFloat16AmpOptimWrapper', dtype='bfloat16')
-
-
-def test_the_key_is_checked_and_known_without_a_wrapper_for_it():
-    cfg = Config.fromfile(CONFIG)
-    for dtype in ('bfloat16', torch.float16):
-        cfg.optim_wrapper.dtype = dtype
-        check_config(cfg)
-
-
-def test_a_digest_tells_precisions_apart(gpu):
-    gpu(True)
-    digests = set()
-    for dtype in (None, 'bfloat16', 'float16'):
-        enter_amp(cfg := config(dtype=dtype), amp=dtype is not None)
-        digests.add(digest_config(cfg))
-    assert len(digests) == 3
+    assert cfg.optim_wrapper.to_dict() == OURS
 
 
 @ON_CPU
-def test_a_config_of_an_accelerators_mixed_precision_trains_with_amp(tmp_path):
-    (tmp_path / 'run.py').write_text(RUN)
+def test_a_config_of_an_accelerators_mixed_precision_trains_and_tests_with_amp(tmp_path):
+    wrapper = "optim_wrapper = dict(type='AmpOptimWrapper', loss_scale='dynamic', dtype='float16')"
+    (tmp_path / 'run.py').write_text(f"_base_ = '{CONFIG}'\n{wrapper}\n")
     options = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=1']
-    arguments = ['run.py', '--amp', '--no-validate', '--work-dir', 'out']
-    result = run_forked('train.py', *arguments, cwd=tmp_path, options=options)
-    assert result.returncode == 0, result.stderr
-    assert (tmp_path / 'out/epoch_1.pth').exists()
-    assert '--amp bfloat16' in result.stdout
-    # The next run takes float32: the log compares it with the checkpoint's.
-    options = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=1']
-    result = run_forked('train.py', CONFIG, '--resume', '--work-dir', 'out', cwd=tmp_path, options=options)
-    assert result.returncode == 0, result.stderr
-    (row,) = [line for line in result.stdout.splitlines() if 'optim_wrapper.dtype' in line]
-    assert [cell.strip() for cell in row.split('|')[2:5]] == ['bfloat16', 'None', 'None']
-
-
-@ON_CPU
-def test_a_test_names_its_precision(tmp_path):
-    torch.save(MODELS.build(Config.fromfile(CONFIG).model).state_dict(), tmp_path / 'a.pth')
-    options = ['test_dataloader.dataset.indices=8']
-    result = run_forked('test.py', CONFIG, 'a.pth', '--amp', cwd=tmp_path, options=options)
-    assert result.returncode == 0, result.stderr
-    assert '--amp bfloat16' in result.stdout
-
-
-def test_the_key_without_amp_is_one_line(tmp_path):
-    options = [*SMALL_CLASSIFIER, 'optim_wrapper.dtype=float16']
-    result = run_forked('train.py', CONFIG, '--skip-data-check', cwd=tmp_path, options=options)
+    for tool, *arguments in (
+        ['train.py', 'run.py', '--amp', '--no-validate', '--work-dir', 'out'],
+        ['test.py', 'run.py', 'out/epoch_1.pth', '--amp'],
+    ):
+        result = run_forked(tool, *arguments, cwd=tmp_path, options=options)
+        assert result.returncode == 0, result.stderr
+        assert '--amp bfloat16' in result.stdout
+    result = run_forked('train.py', CONFIG, cwd=tmp_path, options=[*options, 'optim_wrapper.dtype=float16'])
     assert_one_line(result, 'optim_wrapper.dtype has no effect without mixed precision: add --amp, or remove it')
-    assert '--amp off' in result.stdout
 
 
 def test_the_forward_pass_is_in_bfloat16_weights_in_float32_and_nothing_is_scaled():
@@ -181,12 +124,9 @@ def test_the_forward_pass_is_in_bfloat16_weights_in_float32_and_nothing_is_scale
 @pytest.mark.parametrize('dtype', ['bfloat16', 'float16'])
 def test_a_gpu_trains_and_tests_in_either(dtype, tmp_path):
     options = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=1', f'optim_wrapper.dtype={dtype}']
-    arguments = [CONFIG, '--amp', '--work-dir', 'out']
-    result = run_forked('train.py', *arguments, cwd=tmp_path, options=options)
-    assert result.returncode == 0, result.stderr
-    assert f'--amp {dtype}' in result.stdout
+    for tool, *arguments in (['train.py', CONFIG], ['test.py', CONFIG, 'out/epoch_1.pth']):
+        result = run_forked(tool, *arguments, '--amp', '--work-dir', 'out', cwd=tmp_path, options=options)
+        assert result.returncode == 0, result.stderr
+        assert f'--amp {dtype}' in result.stdout
     saved = torch.load(tmp_path / 'out/epoch_1.pth', weights_only=False)['optimizer']
     assert ('loss_scaler' in saved) == (dtype == 'float16')
-    result = run_forked('test.py', CONFIG, 'out/epoch_1.pth', '--amp', cwd=tmp_path, options=options)
-    assert result.returncode == 0, result.stderr
-    assert f'--amp {dtype}' in result.stdout

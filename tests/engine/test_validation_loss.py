@@ -20,25 +20,14 @@ LOSS = dict(type='mmpretrain.LabelSmoothLoss', label_smooth_val=0.1, mode='origi
 
 
 def classifier(**head):
-    model = dict(
-        type='ImageClassifier',
-        backbone=BACKBONE,
-        neck=dict(type='GlobalAveragePooling'),
-        head=dict(type='LinearClsHead', in_channels=64, num_classes=3) | head,
-    )
-    return MODELS.build(model).eval()
+    head, neck = dict(type='LinearClsHead', in_channels=64, num_classes=3) | head, dict(type='GlobalAveragePooling')
+    return MODELS.build(dict(type='ImageClassifier', backbone=BACKBONE, neck=neck, head=head)).eval()
 
 
 def segmentor(**head):
-    model = dict(
-        type='EncoderDecoder',
-        data_preprocessor=dict(type='SegDataPreProcessor', test_cfg=dict(size_divisor=32)),
-        backbone=BACKBONE,
-        decode_head=dict(
-            type='FCNHead', in_channels=64, channels=8, num_convs=1, concat_input=False, num_classes=3, **head
-        ),
-        test_cfg=dict(mode='whole'),
-    )
+    head = dict(type='FCNHead', in_channels=64, channels=8, num_convs=1, concat_input=False, num_classes=3, **head)
+    model = dict(type='EncoderDecoder', backbone=BACKBONE, decode_head=head, test_cfg=dict(mode='whole'))
+    model['data_preprocessor'] = dict(type='SegDataPreProcessor', test_cfg=dict(size_divisor=32))
     with DefaultScope.overwrite_default_scope('mmseg'):
         return SEGMENTORS.build(ConfigDict(model)).eval()
 
@@ -52,36 +41,33 @@ def evaluate(model, inputs, samples, batch):
     return evaluator.evaluate(len(inputs))
 
 
-@pytest.mark.parametrize('batch', [1, 4, 7])
-def test_of_a_classifier(batch):
+def test_of_a_classifier():
     torch.manual_seed(0)
     model, inputs, labels = classifier(loss=LOSS), torch.randn(7, 3, 32, 32), torch.tensor([0, 1, 2, 2, 1, 0, 2])
     samples = [DataSample().set_gt_label(int(label)) for label in labels]
-    found = evaluate(model, inputs, samples, batch)
     expected = F.cross_entropy(model(inputs), labels, label_smoothing=0.1)
-    assert found == {'val/loss': pytest.approx(expected.item(), rel=1e-5)}
+    for batch in (1, 4, 7):
+        found = evaluate(model, inputs, samples, batch)
+        assert found == {'val/loss': pytest.approx(expected.item(), rel=1e-5)}
 
 
-@pytest.mark.parametrize('batch', [1, 2, 3])
-def test_of_a_segmentor_whose_images_are_padded(batch):
+def labelled(mask):
+    size = tuple(mask.shape[1:])
+    return SegDataSample(metainfo=dict(img_shape=size, ori_shape=size), gt_sem_seg=PixelData(data=mask))
+
+
+def test_of_a_segmentor_whose_images_are_padded():
     torch.manual_seed(0)
-    model, inputs = segmentor(), torch.randn(3, 3, 40, 64)
-    masks = torch.randint(3, (3, 1, 40, 64))
+    model, inputs, masks = segmentor(), torch.randn(3, 3, 40, 64), torch.randint(3, (3, 1, 40, 64))
     masks[0, :, :20] = 255
-    samples = [
-        SegDataSample(metainfo=dict(img_shape=(40, 64), ori_shape=(40, 64)), gt_sem_seg=PixelData(data=mask))
-        for mask in masks
-    ]
-    found = evaluate(model, [*inputs], samples, batch)
-    padded = F.pad(inputs, (0, 0, 0, 24))
-    logits = F.interpolate(model(padded), (64, 64), mode='bilinear')[:, :, :40]
+    logits = F.interpolate(model(F.pad(inputs, (0, 0, 0, 24))), (64, 64), mode='bilinear')[:, :, :40]
     expected = F.cross_entropy(logits, masks[:, 0], ignore_index=255, reduction='none').mean()
-    assert found == {'val/loss': pytest.approx(expected.item(), rel=1e-5)}
+    for batch in (1, 2, 3):
+        found = evaluate(model, [*inputs], [*map(labelled, masks)], batch)
+        assert found == {'val/loss': pytest.approx(expected.item(), rel=1e-5)}
 
 
 def test_one_logit_for_two_classes_is_refused():
-    masks = torch.ones(1, 1, 64, 64, dtype=torch.int64)
-    sample = SegDataSample(metainfo=dict(img_shape=(64, 64), ori_shape=(64, 64)), gt_sem_seg=PixelData(data=masks[0]))
-    model = segmentor(out_channels=1, threshold=0.3)
+    model, mask = segmentor(out_channels=1, threshold=0.3), torch.ones(1, 64, 64, dtype=torch.int64)
     with pytest.raises(UserError, match='needs logits of each class, of whole images: remove it'):
-        evaluate(model, [torch.randn(3, 64, 64)], [sample], 1)
+        evaluate(model, [torch.randn(3, 64, 64)], [labelled(mask)], 1)

@@ -12,11 +12,10 @@ from vt.apis import ClassificationInferencer, get_model
 from vt.apis.folders import save_model
 from vt.commands.check_dataset import print_channels, read_data
 from vt.data_checks.data import check_data
-from vt.datasets.bands import as_rgb
 from vt.engine.checks.config import check_config
 from vt.engine.launch import build_prepared
 from vt.engine.preparation import check_image_channels
-from vt.errors import MissingFileError, UserError
+from vt.errors import UserError
 
 LOAD, PACK = dict(type='vt.LoadBands'), dict(type='PackInputs')
 
@@ -59,15 +58,16 @@ def test_numbers_that_agree_are_no_error(folder):
     assert not [note for note in check_data(cfg, ('train', 'val')) if 'channels' in note]
 
 
+ORDER = "vt.LoadBands keeps a file's order of channels: set data_preprocessor"
+SOLARIZE = dict(type='RandomApply', transforms=[dict(type='Solarize', thr=128)])
+
+
 @pytest.mark.parametrize(
     ('options', 'words'),
     [
-        (dict(to_rgb=True), "vt.LoadBands keeps a file's order of channels: set data_preprocessor.to_rgb=False"),
-        (dict(bgr_to_rgb=True), "a file's order of channels: set data_preprocessor.bgr_to_rgb=False"),
-        (
-            dict(steps=[dict(type='RandomApply', transforms=[dict(type='Solarize', thr=128)])]),
-            'train_dataloader.dataset.pipeline: Solarize needs 8-bit RGB images: remove it',
-        ),
+        (dict(to_rgb=True), f'{ORDER}.to_rgb=False'),
+        (dict(bgr_to_rgb=True), f'{ORDER}.bgr_to_rgb=False'),
+        (dict(steps=[SOLARIZE]), 'train_dataloader.dataset.pipeline: Solarize needs 8-bit RGB images: remove it'),
         (dict(steps=[dict(type='mmseg.PhotoMetricDistortion')]), 'PhotoMetricDistortion needs 8-bit RGB images'),
         (dict(steps=[dict(type='Brightness', magnitude=0.5)]), 'Brightness needs 8-bit RGB images'),
     ],
@@ -107,39 +107,22 @@ def test_the_mean_and_deviation_are_those_of_all_pixels(load, to_rgb, tmp_path, 
     np.testing.assert_allclose(printed['std'], expected.std(axis=0), atol=6e-4)
 
 
-def test_files_and_arrays_are_predicted_alike(folder):
-    cfg = config(folder, steps=[dict(type='Resize', scale=64)])
-    inferencer = ClassificationInferencer(get_model(cfg, pretrained=None), None)
-    path = str(folder / 'val/a/1.tif')
-    pixels = tifffile.imread(path)
-    (of_file,), (of_array,) = inferencer(path), inferencer(pixels)
-    np.testing.assert_array_equal(of_file['pred_scores'], of_array['pred_scores'])
+def scores(model, image):
+    (result,) = ClassificationInferencer(model, None)(image)
+    return result['pred_scores']
+
+
+def test_files_and_arrays_are_predicted_alike_by_a_saved_model_too(folder, tmp_path):
+    path, steps = str(folder / 'val/a/1.tif'), [dict(type='Resize', scale=64)]
+    pixels, cfg = tifffile.imread(path), config(folder, LOAD | dict(bands=[3, 2, 1, 0]), steps=steps)
+    model = get_model(cfg, pretrained=None)
+    save_model(model, tmp_path / 'saved', cfg)
+    np.testing.assert_array_equal(scores(model, path), scores(get_model(tmp_path / 'saved'), path))
+    model = get_model(config(folder, steps=steps), pretrained=None)
+    np.testing.assert_array_equal(scores(model, path), scores(model, pixels))
+    inferencer = ClassificationInferencer(model, None)
     shown = inferencer.pixels(path)
     assert (shown.shape, shown.dtype) == ((40, 32, 3), np.uint8)
     assert inferencer.pipeline.suffixes[-1] == '.npy'
     with pytest.raises(UserError, match=r'give \(height, width, 4\) of number'):
         inferencer(pixels[..., :3])
-    tifffile.imwrite(folder / 'five.tif', np.zeros((8, 8, 5), 'u1'), photometric='minisblack', planarconfig='contig')
-    with pytest.raises(UserError, match=r'five.tif has 5 channels, the model takes 4'):
-        inferencer(str(folder / 'five.tif'))
-    with pytest.raises(MissingFileError, match=r'^there is no image .*gone.tif$'):
-        inferencer(str(folder / 'gone.tif'))
-
-
-def test_a_saved_model_reads_bands(folder, tmp_path):
-    cfg = config(folder, LOAD | dict(bands=[3, 2, 1, 0]), steps=[dict(type='Resize', scale=64)])
-    model = get_model(cfg, pretrained=None)
-    save_model(model, tmp_path / 'saved', cfg)
-    path = str(folder / 'val/a/1.tif')
-    (expected,), (found,) = (
-        ClassificationInferencer(each, None)(path) for each in (model, get_model(tmp_path / 'saved'))
-    )
-    np.testing.assert_array_equal(found['pred_scores'], expected['pred_scores'])
-
-
-def test_images_are_shown_between_black_and_white():
-    pixels = np.linspace(0, 60_000, 1_000).reshape(25, 40, 1) * np.ones(5)
-    shown = as_rgb(pixels.astype('uint16'))
-    assert (shown.shape, shown.dtype, shown.min(), shown.max()) == ((25, 40, 3), np.uint8, 0, 255)
-    colour = np.random.default_rng(0).integers(0, 255, (4, 5, 3), np.uint8)
-    assert as_rgb(colour) is colour

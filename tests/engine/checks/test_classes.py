@@ -64,17 +64,13 @@ def test_what_is_no_head_may_count_otherwise():
     classifier.num_classes = 5
     check_classes(classifier, Data([0], 'ab'))
     init_default_scope('mmpretrain')
-    for backbone in (dict(type='VGG', depth=11), dict(type='AlexNet'), dict(type='LeNet5')):
-        built = MODELS.build(dict(type='ImageClassifier', backbone=backbone))
-        check_classes(built, Data([0], 'ab'))
+    check_classes(MODELS.build(dict(type='ImageClassifier', backbone=dict(type='LeNet5'))), Data([0], 'ab'))
 
 
-@pytest.mark.parametrize(('ignored', 'refused'), [(200, True), (255, False)])
-def test_heads_and_metrics_ignore_what_the_data_set_ignores(ignored, refused):
+def test_heads_and_metrics_ignore_what_the_data_set_ignores():
     data, metric = Data([0], 'ab'), IoUMetric(ignore_index=0)
-    data.ignore_index = ignored
-    if refused:
-        with pytest.raises(UserError, match=f'IoUMetric has ignore_index=0, but the data set {ignored}: set all to'):
-            check_classes(model(decode_head=2), data, [metric])
-    else:
+    data.ignore_index = 255  # the default, which says nothing
+    check_classes(model(decode_head=2), data, [metric])
+    data.ignore_index = 200
+    with pytest.raises(UserError, match='IoUMetric has ignore_index=0, but the data set 200: set all to'):
         check_classes(model(decode_head=2), data, [metric])

@@ -1,8 +1,10 @@
-"""Rules of paramwise_cfg that match nothing, and statistics of layers that are not trained."""
+"""Rules of paramwise_cfg: rates by layers, keys that match nothing; statistics of layers that are not trained."""
 
 import pytest
+from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmpretrain.models import build_backbone
+from mmpretrain.registry import MODELS
 from torch import nn
 
 from vt.engine.checks.parameter_rules import (
@@ -11,6 +13,11 @@ from vt.engine.checks.parameter_rules import (
     match_parameters,
     require_multiplied,
 )
+    check_parameter_rules,
+    find_moving_statistics,
+    match_parameters,
+)
+from vt.engine.runner import VTRunner
 from vt.errors import UserError
 
 DEIT = {'.cls_token': dict(decay_mult=0.0), '.pos_embed': dict(decay_mult=0.0)}
@@ -47,22 +54,16 @@ def test_parameters_are_matched_as_mmengine_matches_them(model, custom_keys):
 
 
 @pytest.mark.parametrize(
-    ('custom_keys', 'words'),
+    ('key', 'words'),
     [
-        (
-            dict(backbnoe=dict(lr_mult=0.1)),
-            'backbnoe matches no parameter of the model: did you mean backbone',
-        ),
-        (
-            dict(decoder=dict(lr_mult=0.1)),
-            'decoder matches no parameter of the model: correct or remove it',
-        ),
-        ({'.pos_embd': dict(decay_mult=0.0)}, 'did you mean pos_embed?'),
+        ('backbnoe', 'backbnoe matches no parameter of the model: did you mean backbone'),
+        ('decoder', 'decoder matches no parameter of the model: correct or remove it'),
+        ('.pos_embd', r'did you mean pos_embed\?'),
     ],
 )
-def test_a_key_that_matches_nothing_is_refused(model, custom_keys, words):
+def test_a_key_that_matches_nothing_is_refused(model, key, words):
     with pytest.raises(UserError, match=words):
-        check_parameter_rules(model, wrapper(custom_keys))
+        check_parameter_rules(model, wrapper({key: dict(lr_mult=0.1)}))
 
 
 def test_a_recipe_may_name_what_other_models_have(model):
@@ -76,15 +77,20 @@ def test_a_recipe_may_name_what_other_models_have(model):
     ]
 
 
-def test_settings_that_a_constructor_does_not_read(model):
-    with pytest.raises(UserError, match='norm_decay_mul has no effect'):
-        check_parameter_rules(model, wrapper({}, norm_decay_mul=0.0))
-    decayed = wrapper(dict(head=dict(lr_mult=2.0))) | dict(constructor='LearningRateDecayOptimWrapperConstructor')
-    with pytest.raises(UserError, match='lr_mult has no effect'):
-        check_parameter_rules(model, decayed)
-    layers = wrapper({}) | dict(constructor='LayerDecayOptimizerConstructor')
-    with pytest.raises(UserError, match='custom_keys has no effect'):
-        check_parameter_rules(model, layers)
+@pytest.mark.parametrize(
+    ('options', 'words'),
+    [
+        (wrapper({}, norm_decay_mul=0.0), 'norm_decay_mul has no effect'),
+        (
+            wrapper(dict(head=dict(lr_mult=2.0))) | dict(constructor='LearningRateDecayOptimWrapperConstructor'),
+            'lr_mult has no effect',
+        ),
+        (wrapper({}) | dict(constructor='LayerDecayOptimizerConstructor'), 'custom_keys has no effect'),
+    ],
+)
+def test_settings_that_a_constructor_does_not_read(model, options, words):
+    with pytest.raises(UserError, match=words):
+        check_parameter_rules(model, options)
 
 
 RESNET = dict(type='mmpretrain.ResNet', depth=18, base_channels=8, stem_channels=8)
@@ -101,24 +107,69 @@ def moving(part, freeze=None, warms_up=False, **custom_keys):
     return ' '.join(find_moving_statistics(model.train(), groups))
 
 
-def test_statistics_of_layers_that_are_not_trained_are_named():
-    still = dict(lr_mult=0.0)
-    found = moving(RESNET, backbone=still)
-    assert found.startswith('running statistics of 20 normalisations, such as backbone.bn1, change in training')
-    assert 'set frozen_stages of the backbone, or wrap it in vt.FrozenBackbone' in found
-    assert moving(RESNET, freeze='backbone') == found
-    assert moving(RESNET, **{'backbone.conv1': still, 'backbone.bn1': still}).startswith('running statistics of 1 ')
-    assert 'backbone.layer1.0.bn1' in moving(RESNET, **{'backbone.layer1': still})
+STILL = dict(lr_mult=0.0)
+ALL = 'running statistics of 20 normalisations, such as backbone.bn1, change in training'
+ADVICE = 'set frozen_stages of the backbone, or wrap it in vt.FrozenBackbone'
 
 
-def test_statistics_of_trained_and_of_frozen_layers_are_not_named():
-    still = dict(lr_mult=0.0)
-    assert moving(RESNET) == moving(RESNET, warms_up=True) == ''
-    assert moving(RESNET | dict(norm_cfg=dict(type='BN', requires_grad=False))) == ''
-    assert moving(RESNET | dict(norm_cfg=dict(type='GN', num_groups=2)), backbone=still) == ''
-    assert moving(RESNET | dict(frozen_stages=4)) == ''
-    assert moving(RESNET | dict(norm_eval=True), backbone=still) == ''
-    assert moving(dict(type='vt.FrozenBackbone', backbone=RESNET)) == ''
+@pytest.mark.parametrize(
+    ('part', 'options', 'words'),
+    [
+        (RESNET, dict(backbone=STILL), [ALL, ADVICE]),
+        (RESNET, dict(freeze='backbone'), [ALL, ADVICE]),
+        (RESNET, {'backbone.conv1': STILL, 'backbone.bn1': STILL}, ['running statistics of 1 ']),
+        (RESNET, {'backbone.layer1': STILL}, ['backbone.layer1.0.bn1']),
+        (RESNET, {}, None),
+        (RESNET, dict(warms_up=True), None),
+        (RESNET | dict(norm_cfg=dict(type='BN', requires_grad=False)), {}, None),
+        (RESNET | dict(norm_cfg=dict(type='GN', num_groups=2)), dict(backbone=STILL), None),
+        (RESNET | dict(frozen_stages=4), {}, None),
+        (RESNET | dict(norm_eval=True), dict(backbone=STILL), None),
+        (dict(type='vt.FrozenBackbone', backbone=RESNET), {}, None),
+    ],
+)
+def test_statistics_of_layers_that_are_not_trained_are_named(part, options, words):
+    found = moving(part, **options)
+    assert bool(found) == bool(words)
+    assert all(each in found for each in words or [])
+
+
+TNT = dict(embed_dims_outer=24, embed_dims_inner=8, num_layers=3, num_heads_inner=2, num_heads_outer=2)
+
+
+@pytest.mark.parametrize(
+    ('part', 'channels', 'depths', 'number'),
+    [
+        (
+            dict(type='TNT', arch=TNT, img_size=32),
+            24,
+            {'patch_pos': 0, 'pixel_embed': 0, 'norm2_proj': 0, 'layers.0.': 1, 'layers.2.': 3, 'norm.': 4},
+            5,
+        ),
+        (
+            dict(type='ResNet', depth=18),
+            512,
+            {'conv1': 0, 'bn1': 0, 'layer1.0.': 1, 'layer1.1.': 2, 'layer4.1.': 8},
+            10,
+        ),
+        (dict(type='MobileNetV2'), 1280, {'conv1': 0, 'layer1.0.': 1, 'layer7.0.': 17, 'conv2': 18}, 19),
+    ],
+    ids=['TNT', 'ResNet', 'MobileNetV2'],
+)
+def test_rates_decay_by_layers_of_any_backbone(part, channels, depths, number, tmp_path):
+    head = dict(type='LinearClsHead', in_channels=channels, num_classes=3)
+    model = MODELS.build(dict(type='ImageClassifier', backbone=part, head=head))
+    options = dict(default_scope='mmpretrain', cfg=Config(dict()), experiment_name='groups')
+    rules = dict(paramwise_cfg=dict(layer_decay_rate=0.5, norm_decay_mult=0.0))
+    rules['constructor'] = 'LearningRateDecayOptimWrapperConstructor'
+    runner = VTRunner(model, work_dir=str(tmp_path), **options)
+    found = runner.build_optim_wrapper(wrapper({}) | rules).optimizer.param_groups
+    rates = {group['param_name']: group['lr'] for group in found}
+    assert len(rates) == len([*model.parameters()])
+    for name, depth in depths.items():
+        own = {rate for parameter, rate in rates.items() if parameter.startswith(f'backbone.{name}')}
+        assert own == {0.5 ** (number - 1 - depth)}, name
+    assert rates['head.fc.weight'] == 1
 
 
 @pytest.mark.parametrize('rules', [dict(flat_decay_mult=0.0), dict(custom_keys=DEIT)])
@@ -126,4 +177,3 @@ def test_a_factor_needs_a_weight_decay_in_the_config(rules):
     """mmengine's constructor would leave the optimizer's own default for all parameters, without a word."""
     with pytest.raises(UserError, match='decay_mult has no weight_decay to multiply: set'):
         require_multiplied(dict(optimizer=dict(type='AdamW', lr=1.0), paramwise_cfg=rules))
-    require_multiplied(dict(optimizer=dict(type='AdamW', weight_decay=0.1), paramwise_cfg=dict(norm_decay_mult=0.0)))

@@ -2,169 +2,158 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
+import torch
+from engine.interruption.small_runs import differing, loader, log_of, train_few, train_small
 from forked_tools import run_forked
 from mmengine.config import Config
-from run_comparison import assert_same_end, final_checkpoint
+from run_comparison import differences, final_checkpoint
 from tool_runner import assert_one_line
 
-CONFIG = Path(__file__).parent / 'epochs.py'
-FEW = ['train_cfg.max_epochs=2', 'train_dataloader.num_workers=0', 'train_dataloader.persistent_workers=False']
-FEW += ['default_hooks.checkpoint.max_keep_ckpts=-1']
-LR, DECAY = 'optim_wrapper.optimizer.lr', 'optim_wrapper.optimizer.weight_decay'
+from vt.errors import UserError
+
+LR, DECAY, SEED = 'optim_wrapper.optimizer.lr', 'optim_wrapper.optimizer.weight_decay', 'randomness.seed'
 NEXT, LAST = 'learning rate, next iteration', 'learning rate, last iteration'
+SCHEDULE = [dict(type='StepLR', step_size=1, gamma=0.5), dict(type='LinearMomentum', by_epoch=False, end=3)]
 
 
-def train(folder, *arguments, options=()):
-    arguments = [CONFIG, '--skip-data-check', '--work-dir', 'run', *arguments]
-    return run_forked('train.py', *arguments, cwd=folder, options=[*FEW, *options])
+def optimizer(kind='SGD', **options):
+    return dict(optimizer=dict(type=kind, **dict(lr=0.1, weight_decay=0.01) | options))
 
 
-def table(result):
-    """The rows of the table in a log, by setting: what the checkpoint has, what is asked for, what is used."""
-    assert result.returncode == 0, result.stderr
-    rows = [line.strip('| ').split(' | ') for line in result.stdout.splitlines() if line.startswith('| ')]
-    return {setting.strip(): tuple(cell.strip() for cell in cells) for setting, *cells in rows[1:]}
+def train(folder, epochs=3, **edit):
+    start = dict(param_scheduler=SCHEDULE, custom_hooks=[dict(type='EMAHook')], **optimizer(momentum=0.9))
+    return train_small(folder, epochs, **start | edit)
 
 
 @pytest.fixture(scope='module')
-def finished(tmp_path_factory):
-    """A folder with the work directory of a run of two epochs."""
-    folder = tmp_path_factory.mktemp('finished')
-    result = train(folder)
-    assert result.returncode == 0, result.stderr
+def whole(tmp_path_factory):
+    """The folder of a run of three epochs of two iterations."""
+    folder = tmp_path_factory.mktemp('whole')
+    train(folder)
     return folder
 
 
 @pytest.fixture
-def copied(finished, tmp_path):
-    """A copy of it that stopped after the first epoch."""
-    shutil.copytree(finished / 'run', tmp_path / 'run')
-    for pattern in ('*epoch_2.pth', 'last_checkpoint', 'training.json'):
-        for path in (tmp_path / 'run').glob(pattern):
-            path.unlink()
-    return tmp_path
+def begun(whole, tmp_path):
+    """A folder of one that stopped after the first epoch."""
+    (tmp_path / 'run').mkdir()
+    shutil.copy(whole / 'epoch_1.pth', tmp_path / 'run')
+    return tmp_path / 'run'
 
 
-def test_where_nothing_differs_nothing_is_said(copied, finished):
-    result = train(copied, '--resume')
-    assert table(result) == {}
-    assert 'The checkpoint and the config differ' not in result.stdout
-    assert_same_end(copied / 'run', finished / 'run')
-    assert json.loads((copied / 'run/training.json').read_text())['kept_settings'] == {}
-
-
-def test_the_saved_config_is_that_of_the_training(copied):
-    """A resumed run and a test do not leave their own settings in it, so that it trains again from the start."""
-    before = (copied / 'run/epochs.py').read_text()
-    result = train(copied, '--resume', '--new-schedule')
-    assert result.returncode == 0, result.stderr
-    assert (copied / 'run/epochs.py').read_text() == before
-    few = ['test_dataloader.dataset.indices=8']
-    arguments = ['run/epochs.py', 'run/epoch_2.pth', '--work-dir', 'run']
-    result = run_forked('test.py', *arguments, cwd=copied, options=few)
-    assert result.returncode == 0, result.stderr
-    assert (copied / 'run/epochs.py').read_text() == before
-    (path,) = (copied / 'run').glob('*/epochs.py')
-    assert Config.fromfile(path).load_from == 'run/epoch_2.pth'
-    refused = run_forked('test.py', *arguments, cwd=copied, options=['model.head.num_classes=3'])
-    assert_one_line(refused, "is not the model's")
-    assert (copied / 'run/epochs.py').read_text() == before
-
-
-def test_what_the_checkpoint_brings_is_said_and_recorded(copied, finished):
-    options = [f'{LR}=0.5', f'{DECAY}=0.25', 'randomness.seed=5', 'optim_wrapper.clip_grad.max_norm=1.5']
-    result = train(copied, '--resume', options=options)
-    rows = table(result)
-    had = json.loads(final_checkpoint(finished / 'run')['meta']['settings'])
-    assert rows[LR] == (f'{had[LR]:.6g}', '0.5', f'{had[LR]:.6g}')
-    assert rows[DECAY] == (f'{had[DECAY]:.6g}', '0.25', f'{had[DECAY]:.6g}')
-    assert rows['randomness.seed'][1:] == ('5', rows['randomness.seed'][0])
-    assert rows['optim_wrapper.clip_grad.max_norm'] == ('1', '1.5', '1.5')
-    assert rows[NEXT][0] == rows[NEXT][2] != rows[NEXT][1]
-    assert set(rows) == {LR, DECAY, 'randomness.seed', 'optim_wrapper.clip_grad.max_norm', NEXT, LAST}
-    assert result.stdout.count('The checkpoint and the config differ') == 1
-    assert '--new-schedule uses learning rate, decay and schedule of the config' in result.stdout
-    assert 'Epoch(train) [1]' not in result.stdout
-    record = json.loads((copied / 'run/training.json').read_text())
-    assert (record['options'][LR], record['options'][DECAY]) == (had[LR], had[DECAY])
-    assert record['kept_settings'].keys() == {LR, DECAY, 'randomness.seed'}
-    assert str(record['seed']) == rows['randomness.seed'][0]
-    settings = json.loads(final_checkpoint(copied / 'run')['meta']['settings'])
-    assert (settings[LR], settings['optim_wrapper.clip_grad.max_norm']) == (had[LR], 1.5)
-
-
-def test_the_flag_takes_those_of_the_config(copied):
-    """The learning rate of the next iteration is that of a run that had the new settings from its start."""
-    options = [f'{LR}=0.5', f'{DECAY}=0.25']
-    (copied / 'whole').mkdir()
-    assert train(copied / 'whole', options=options).returncode == 0
-    result = train(copied, '--resume', '--new-schedule', options=options)
-    rows = table(result)
-    assert rows[LR][1:] == ('0.5', '0.5')
-    assert rows[NEXT][1] == rows[NEXT][2]
-    groups, expected = (
-        final_checkpoint(path / 'run')['optimizer']['param_groups'] for path in (copied, copied / 'whole')
-    )
-    assert groups == expected
-    schedulers, expected = (final_checkpoint(path / 'run')['param_schedulers'] for path in (copied, copied / 'whole'))
-    assert schedulers == expected
-    record = json.loads((copied / 'run/training.json').read_text())
-    assert record['options'][LR] == 0.5
-    assert record['kept_settings'] == {}
-    assert table(train(copied, '--resume', options=[*options, 'train_cfg.max_epochs=2'])) == {}
-
-
-def test_a_longer_training(copied):
-    """The schedule goes on as it was, which the table shows by the learning rate at the end."""
-    result = train(
-        copied, '--resume', options=['train_cfg.max_epochs=4', 'param_scheduler.1.end=4', 'param_scheduler.1.T_max=4']
-    )
-    rows = table(result)
-    assert rows['train_cfg.max_epochs'] == ('2', '4', '4')
-    assert rows[LAST][0] == rows[LAST][2] != rows[LAST][1]
+LOWER = {LR: ('0.1', '0.5', '0.1'), NEXT: ('0.05', '0.25', '0.05'), LAST: ('0.025', '0.125', '0.025')}
+LONGER = {NEXT: ('0.05', '0.05', '0.05'), LAST: ('0.025', '0.0125', '0.025')}  # the old schedule goes on
+NEW, OTHER = dict(new_schedule=True), dict(param_scheduler=[])
 
 
 @pytest.mark.parametrize(
-    ('options', 'arguments', 'message'),
+    ('edit', 'rows', 'kept'),
     [
-        (['param_scheduler=None'], [], 'other schedulers than param_scheduler'),
+        ({}, {}, set()),
+        (optimizer(lr=0.5, momentum=0.9), LOWER, {LR}),
+        (optimizer(weight_decay=0.25, momentum=0.9), {DECAY: ('0.01', '0.25', '0.01')}, {DECAY}),
+        (dict(randomness=dict(seed=5)), {SEED: ('1', '5', '1')}, {SEED}),
         (
-            ['optim_wrapper.optimizer.type=Adadelta'],
-            ['--new-schedule'],
-            'has the optimizer AdamW, and the config Adadelta',
+            NEW | optimizer(lr=0.5, momentum=0.9, weight_decay=0.25),
+            {key: (had, asked, asked) for key, (had, asked, _) in LOWER.items()} | {DECAY: ('0.01', '0.25', '0.25')},
+            set(),
         ),
-        (['optim_wrapper.optimizer.type=Adam'], [], 'has the optimizer AdamW, and the config Adam: resume with'),
-        (['optim_wrapper.paramwise_cfg.norm_decay_mult=0.0'], [], 'parameter groups, not '),
-        (['custom_hooks=[]'], [], 'has averaged weights beside those that were trained, and the config has no EMAHook'),
-        (['train_dataloader.batch_size=4', f'{LR}=0.5'], [], 'have another number of iterations, which its schedule'),
+        (
+            dict(wrapper=dict(clip_grad=dict(max_norm=1.5))),
+            {'optim_wrapper.clip_grad.max_norm': ('None', '1.5', '1.5')},
+            set(),
+        ),
+        (dict(epochs=4), {'train_cfg.max_epochs': ('3', '4', '4')} | LONGER, set()),
     ],
 )
-def test_what_does_not_fit_is_refused(options, arguments, message, copied):
-    before = {path: path.read_bytes() for path in (copied / 'run').glob('*.pth')}
-    assert_one_line(train(copied, '--resume', *arguments, options=options), message)
-    assert {path: path.read_bytes() for path in (copied / 'run').glob('*.pth')} == before
+def test_what_differs_is_said_and_recorded(edit, rows, kept, begun, whole, tmp_path):
+    """With kept settings the run ends as it would have; with a new schedule as one that had it from its start."""
+    runner = train(begun, resume=True, **edit)
+    log = log_of(begun)
+    assert differing(log) == rows
+    assert log.count('The checkpoint and the config differ') == bool(rows)
+    is_told = (DECAY in rows or LAST in rows) and 'new_schedule' not in edit
+    assert ('--new-schedule uses learning rate, decay and schedule of the config' in log) == is_told
+    assert runner.message_hub.get_info('kept_settings').keys() == kept
+    settings = json.loads(final_checkpoint(begun)['meta']['settings'])
+    assert {key: str(settings.get(key)) for key in rows if key not in (NEXT, LAST)} == {
+        key: used for key, (_, _, used) in rows.items() if key not in (NEXT, LAST)
+    }
+    if kept or not edit:
+        assert differences(final_checkpoint(begun), final_checkpoint(whole)) == []
+    if 'new_schedule' in edit:
+        train(tmp_path / 'other', **edit)
+        ends = [final_checkpoint(folder) for folder in (begun, tmp_path / 'other')]
+        assert ends[0]['optimizer']['param_groups'] == ends[1]['optimizer']['param_groups']
+        assert ends[0]['param_schedulers'] == ends[1]['param_schedulers']
 
 
-@pytest.mark.parametrize(('batch_size', 'arguments'), [(4, []), (20, ['--new-schedule'])])
-def test_epochs_of_another_length_go_on_at_the_same_epoch(copied, batch_size, arguments):
+@pytest.mark.parametrize(
+    ('edit', 'message'),
+    [
+        (
+            dict(param_scheduler=[]),
+            'has other schedulers than param_scheduler: .* or add --new-schedule',
+        ),
+        (NEW | OTHER | optimizer('Adadelta'), 'the checkpoint has the optimizer SGD, and the config Adadelta'),
+        (OTHER | optimizer('ASGD'), 'the checkpoint has the optimizer SGD, and the config ASGD: resume with'),
+        (dict(wrapper=dict(paramwise_cfg=dict(norm_decay_mult=0.0))), 'the checkpoint has 1 parameter groups, not '),
+        (dict(custom_hooks=[]), 'has averaged weights beside those that were trained, and the config has no EMAHook'),
+        (
+            dict(train_dataloader=loader(batch_size=2)) | optimizer(lr=0.5),
+            'have another number of iterations, which its schedule',
+        ),
+        (None, r'the checkpoint has no settings of its run \(vt.ResumeHook\): start from its weights'),
+    ],
+)
+def test_what_does_not_fit_is_refused(edit, message, begun):
+    path = begun / 'epoch_1.pth'
+    if edit is None:
+        checkpoint = torch.load(path, weights_only=True)
+        del checkpoint['meta']['settings']
+        torch.save(checkpoint, path)
+    before = path.read_bytes()
+    with pytest.raises(UserError, match=message):
+        train(begun, resume=True, **edit or {})
+    assert [*begun.glob('*.pth')] == [path]
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(('batch_size', 'new'), [(2, False), (8, True)])
+def test_epochs_of_another_length_go_on_at_the_same_epoch(batch_size, new, begun, tmp_path):
     """With another batch size, or number of processes, the schedule ends with the last iteration, as in a whole run."""
-    options = [f'train_dataloader.batch_size={batch_size}']
-    (copied / 'whole').mkdir()
-    assert train(copied / 'whole', options=options).returncode == 0
-    result = train(copied, '--resume', *arguments, options=options)
-    assert f'Epochs have {40 // batch_size} iterations now, and had 5 in the checkpoint' in result.stdout
-    rates = {}
-    for path in (copied, copied / 'whole'):
-        checkpoint = final_checkpoint(path / 'run')
-        assert checkpoint['meta']['iter'] == 2 * 40 // batch_size
-        rates[path] = [group['lr'] for group in checkpoint['optimizer']['param_groups']]
-    assert rates[copied] == rates[copied / 'whole']
+    options = dict(train_dataloader=loader(batch_size=batch_size))
+    train(tmp_path / 'whole', **options)
+    train(begun, resume=True, new_schedule=new, **options)
+    assert f'Epochs have {8 // batch_size} iterations now, and had 2 in the checkpoint' in log_of(begun)
+    found, expected = (final_checkpoint(folder) for folder in (begun, tmp_path / 'whole'))
+    assert found['meta']['iter'] == expected['meta']['iter'] == 3 * 8 // batch_size
+    assert [group['lr'] for group in found['optimizer']['param_groups']] == [
+        group['lr'] for group in expected['optimizer']['param_groups']
+    ]
 
 
-def test_the_flag_where_it_has_no_effect(copied, tmp_path):
-    assert_one_line(train(tmp_path, '--new-schedule'), 'add --resume')
-    result = train(copied, '--resume', '--new-schedule', options=['default_hooks.resume=None'])
+def test_a_tool_prints_and_records_it_and_leaves_the_config_of_the_training(used):
+    """A resumed run and a test do not leave their own settings in it, so that it trains again from the start."""
+    for path in [*(used / 'run').glob('*epoch_[23].pth'), used / 'run/last_checkpoint']:
+        path.unlink()
+    result = train_few(used, '--resume', '--new-schedule', options=['default_hooks.resume=None'])
     assert_one_line(result, '--new-schedule needs vt.ResumeHook')
+    result = train_few(used, '--resume', options=[f'{LR}=0.5', 'train_cfg.max_epochs=2'])
+    assert result.returncode == 0, result.stderr
+    before = (used / 'run/epochs.py').read_text()
+    left = Config.fromfile(used / 'run/epochs.py')
+    assert (left.get('load_from'), left.get('resume', False)) == (None, False)
+    rows = differing(result.stdout)
+    assert (rows[LR][1], rows[LR][2]) == ('0.5', rows[LR][0])
+    record = json.loads((used / 'run/training.json').read_text())
+    assert f'{record["options"][LR]:.6g}' == rows[LR][0]
+    assert record['kept_settings'].keys() == {LR}
+    arguments, few = ['run/epochs.py', 'run/epoch_2.pth', '--work-dir', 'run'], ['test_dataloader.dataset.indices=8']
+    result = run_forked('test.py', *arguments, cwd=used, options=few)
+    assert result.returncode == 0, result.stderr
+    (path,) = (used / 'run').glob('*/epochs.py')
+    assert Config.fromfile(path).load_from == 'run/epoch_2.pth'
+    assert (used / 'run/epochs.py').read_text() == before

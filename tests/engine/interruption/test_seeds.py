@@ -3,20 +3,24 @@
 import pickle
 import random
 from functools import partial
-from pathlib import Path
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
 import pytest
 import torch
-from mmcv.transforms import BaseTransform
 from mmengine.config import Config
-from mmengine.dataset import DefaultSampler, InfiniteSampler
-from mmengine.registry import DATASETS, TRANSFORMS, init_default_scope
+from mmengine.dataset import DefaultSampler
+from mmengine.registry import DATASETS, init_default_scope
 from mmengine.runner import Runner
 
-from vt.engine.interruption.seeds import SampleIndex, SeededDataset, find_generators, seed_random, seeded_loader
-from vt.engine.launch import build_runner
+from vt.engine.interruption.seeds import (
+    SeededDataset,
+    SeedHook,
+    find_generators,
+    seed_random,
+    seeded_loader,
+)
 from vt.engine.runner import VTRunner
 
 OF_MODULE = np.random.default_rng(2)
@@ -35,6 +39,14 @@ def test_a_key_decides_what_all_generators_draw():
     assert draw() == first
 
 
+def test_steps_of_iterations_and_of_processes_draw_different_numbers():
+    drawn = set()
+    for place in (dict(iter=0, rank=0), dict(iter=1, rank=0), dict(iter=0, rank=1), dict(iter=1, rank=1)):
+        SeedHook().before_train_iter(SimpleNamespace(seed=3, **place), 0)
+        drawn.add(draw())
+    assert len(drawn) == 4
+
+
 def test_neighbouring_keys_draw_as_unrelated_ones_do():
     draws = []
     for iteration in range(2000):
@@ -44,13 +56,6 @@ def test_neighbouring_keys_draw_as_unrelated_ones_do():
     assert np.abs(draws.mean(axis=0) - 0.5).max() < 4 / np.sqrt(12 * len(draws))
     correlations = np.corrcoef(draws[1:].T, draws[:-1].T) - np.eye(2 * draws.shape[1])
     assert np.abs(correlations).max() < 5 / np.sqrt(len(draws))
-
-
-def test_an_index_keeps_its_place_on_the_way_to_a_worker():
-    index = SampleIndex(7)
-    index.key = 3, 2, 5
-    index = pickle.loads(pickle.dumps(index))
-    assert (index, index.key) == (7, (3, 2, 5))
 
 
 class Holder:
@@ -129,27 +134,6 @@ def test_generators_are_found_once_and_those_of_libraries_are_not_among_them():
     assert find_generators([*range(10**6)]) == []
 
 
-def test_albumentations_draws_by_sample():
-    albumentations = pytest.importorskip('albumentations')
-    step = albumentations.Compose([albumentations.OneOf([albumentations.GaussNoise(), albumentations.Blur()], p=0.9)])
-    image = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
-
-    def draws(positions):
-        dataset = SeededDataset(dict(type='Noise'))
-        dataset.dataset.steps = [lambda: step(image=image)['image'].ravel() / 255]
-        return torch.stack([dataset[numbered(position)] for position in positions])
-
-    whole = draws(range(8))
-    assert torch.equal(draws(range(4, 8)), whole[4:])
-    assert len(whole.unique(dim=0)) == 8
-
-
-def numbered(position):
-    index = SampleIndex(0)
-    index.key = 3, 0, position
-    return index
-
-
 def test_the_main_processes_draws_do_not_matter():
     first = epochs(loader(workers=0))
     torch.manual_seed(99)
@@ -177,11 +161,9 @@ def test_an_endless_sampler_goes_on_where_it_was():
     rest = iter(resumed)
     assert all(torch.equal(next(rest), batch) for batch in batches[7:])
 
-
-def test_a_sampler_that_ends_has_no_skip():
-    assert not hasattr(loader(workers=0).sampler, 'skip')
-    assert isinstance(loader(workers=0).sampler.sampler, DefaultSampler)
-    assert isinstance(loader(workers=0, sampler='InfiniteSampler').sampler.sampler, InfiniteSampler)
+    ending = loader(workers=0).sampler
+    assert isinstance(ending.sampler, DefaultSampler)
+    assert not hasattr(ending, 'skip')
 
 
 def test_the_runner_seeds_its_loaders_and_what_is_built_stays(tmp_path):
@@ -191,37 +173,8 @@ def test_the_runner_seeds_its_loaders_and_what_is_built_stays(tmp_path):
     built = runner.build_dataloader(cfg, seed=3)
     assert isinstance(built.dataset, SeededDataset)
     assert built.dataset.metainfo == Noise.metainfo
+    built.dataset.steps = []  # as hooks change the pipeline of a data set
+    assert built.dataset.dataset.steps == []
     assert runner.build_dataloader(built, seed=3) is built
     assert built.sampler.sample_seed == 3
     assert len(pickle.loads(pickle.dumps(built.dataset))) == 10
-
-
-def test_a_hook_changes_the_pipeline_of_a_data_set(tmp_path):
-    """MMPretrain's own, which sets an attribute of the data set."""
-    config = Config.fromfile(Path(__file__).parent / 'epochs.py')
-    options = dict(num_workers=0, persistent_workers=False, collate_fn=dict(type='default_collate'))
-    config.train_dataloader.update(options)
-    config.train_dataloader.dataset.indices = 8
-    steps = config.train_dataloader.dataset.pipeline
-    flips = [steps[0], dict(type='RecordedStep'), steps[-1]]
-    config.merge_from_dict(dict(work_dir=str(tmp_path), train_cfg=dict(max_epochs=2), val_cfg=None))
-    config.val_dataloader = config.val_evaluator = None
-    config.custom_hooks = [
-        dict(type='mmpretrain.SwitchRecipeHook', schedule=[dict(action_epoch=2, train_pipeline=flips)])
-    ]
-    runner = build_runner(config)
-    RecordedStep.samples = 0
-    runner.train()
-    assert RecordedStep.samples == 8
-    assert [type(step).__name__ for step in runner.train_dataloader.dataset.dataset.pipeline][1] == 'RecordedStep'
-
-
-@TRANSFORMS.register_module(force=True)
-class RecordedStep(BaseTransform):
-    """A step of a pipeline that counts its samples."""
-
-    samples = 0
-
-    def transform(self, results):
-        RecordedStep.samples += 1
-        return results

@@ -1,7 +1,5 @@
 """A work directory belongs to one run at a time, and the files of an earlier one are never overwritten."""
 
-import os
-import shutil
 import signal
 import socket
 from contextlib import suppress
@@ -9,48 +7,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from checkpoints.small_models import build_runner
-from engine.interruption.test_preemption import wait_for
-from forked_tools import ForkedTool, run_forked
+from engine.interruption.small_runs import CONFIG, FEW, log_of, train_few, train_small
 from process_groups import start_processes
 from tool_runner import assert_one_line
 
 from vt.engine.interruption.work_directory import use_work_directory
 from vt.errors import UserError
 
-CONFIG = Path(__file__).parent / 'epochs.py'
-FEW = ['train_cfg.max_epochs=2', 'train_dataloader.num_workers=0', 'train_dataloader.persistent_workers=False']
+ARGUMENTS = ['train.py', CONFIG, '--skip-data-check', '--work-dir', 'run']
 LONG = ['train_cfg.max_epochs=1000']
-
-
-def train(folder, *arguments, options=(), env=None):
-    arguments = [CONFIG, '--skip-data-check', '--work-dir', 'run', *arguments]
-    return run_forked('train.py', *arguments, cwd=folder, options=[*FEW, *options], env=env)
-
-
-def start(folder, *arguments, options=()):
-    arguments = [CONFIG, '--skip-data-check', '--work-dir', 'run', *arguments]
-    return ForkedTool('train.py', *arguments, cwd=folder, options=[*FEW, *options])
-
-
-def kill(tool):
-    tool.send_signal(signal.SIGKILL)
-    tool.wait()
-
-
-@pytest.fixture(scope='module')
-def finished(tmp_path_factory):
-    """A folder with the work directory of a finished run."""
-    folder = tmp_path_factory.mktemp('finished')
-    result = train(folder)
-    assert result.returncode == 0, result.stderr
-    return folder
-
-
-@pytest.fixture
-def used(finished, tmp_path):
-    shutil.copytree(finished / 'run', tmp_path / 'run')
-    return tmp_path
 
 
 def files(folder):
@@ -65,32 +30,26 @@ USED = 'run has files of an earlier run (training.json): '
 def test_a_new_run_is_refused_where_an_earlier_one_lies(used):
     """Also one from its weights."""
     before = files(used / 'run')
-    assert before.keys() >= {'epoch_1.pth', 'epoch_2.pth', 'epochs.py', 'last_checkpoint', 'training.json'}
-    message = f'{USED}--resume continues from epoch_2.pth; or choose another --work-dir'
-    assert_one_line(train(used), message)
-    assert_one_line(train(used, options=['load_from=run/epoch_2.pth']), message)
+    assert before.keys() >= {'epoch_1.pth', 'epoch_3.pth', 'epochs.py', 'last_checkpoint', 'training.json'}
+    message = f'{USED}--resume continues from epoch_3.pth; or choose another --work-dir'
+    assert_one_line(train_few(used, options=['load_from=run/epoch_2.pth']), message)
     assert files(used / 'run') == before
 
 
-def test_a_training_in_python_is_refused_too(tmp_path):
-    build_runner(tmp_path, dict(type='SGD', lr=0.1)).train()
-    before = files(tmp_path)
-    with pytest.raises(UserError, match=r'has files of an earlier run \(epoch_1\.pth\): --resume continues from'):
-        build_runner(tmp_path, dict(type='SGD', lr=0.1)).train()
-    assert files(tmp_path) == before
-
-
-def test_a_training_in_python_resumes_from_the_newest_checkpoint(tmp_path, monkeypatch):
-    """Whether or not there is ``last_checkpoint``; without a checkpoint it begins as any other run."""
+def test_a_training_in_python(tmp_path, monkeypatch):
+    """It is refused too, and resumes from the newest checkpoint; without one it begins as any other run."""
     begun = []
     monkeypatch.setattr('vt.engine.runner.load_own_parts', begun.append)
-    for epochs in (1, 2):
-        (tmp_path / 'last_checkpoint').unlink(missing_ok=True)
-        options = dict(resume=True, epochs=epochs, custom_hooks=[dict(type='vt.ResumeHook')])
-        build_runner(tmp_path, dict(type='SGD', lr=0.1), **options).train()
+    train_small(tmp_path, 1, resume=True)
+    before = files(tmp_path)
+    with pytest.raises(UserError, match=r'has files of an earlier run \(epoch_1\.pth\): --resume continues from'):
+        train_small(tmp_path, 1)
+    assert files(tmp_path) == before
+    (tmp_path / 'last_checkpoint').unlink()
+    train_small(tmp_path, 2, resume=True)
     assert len(begun) == 1
-    assert sum('WARNING - There is nothing to resume' in path.read_text() for path in tmp_path.rglob('*.log')) == 1
-    assert sum('resumed epoch: 1, iter: 2' in path.read_text() for path in tmp_path.rglob('*.log')) == 1
+    assert 'resumed epoch: 1, iter: 2' in log_of(tmp_path)
+    assert log_of(tmp_path).count('WARNING - There is nothing to resume') == 1
     assert torch.load(tmp_path / 'epoch_2.pth', weights_only=True)['meta']['iter'] == 4
 
 
@@ -119,6 +78,7 @@ REFUSED = 'run has files of an earlier run'
         ({'interrupted_iter_7.pth': 7}, None, REFUSED),
         ({'best_val_loss_epoch_2.pth': 10}, 'auto', f'{REFUSED} (best_val_loss_epoch_2.pth): it has no checkpoint to'),
         ({}, 'run', '--resume run: the folder has no checkpoint'),
+        ({'epoch_1.pth': 0}, 'auto', 'run has no complete checkpoint: choose another --work-dir'),
         ({}, 'other/epoch_8.pth', 'there is no checkpoint to resume from other/epoch_8.pth'),
     ],
 )
@@ -152,10 +112,14 @@ def job(tmp_path, monkeypatch):
     return start
 
 
-def test_a_restart_continues_what_its_own_job_has_written(job):
-    """Not an earlier run, also after it was refused for that one."""
+def test_a_restart_continues_what_its_own_job_has_written(job, monkeypatch):
+    """Not an earlier run, also after it was refused for that one; also if it was killed while it looked for it."""
     assert job('first', 0, end=KeyError()) is None
-    assert job('first', 1, end=KeyError()) == 'epoch_1.pth'
+    with monkeypatch.context() as killed:
+        killed.setattr('vt.engine.interruption.work_directory.find_newest_checkpoint', lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            job('first', 1)
+    assert job('first', 2, end=KeyError()) == 'epoch_1.pth'
     for name in ('second', 'first'):
         with pytest.raises(UserError, match='has files of an earlier run'):
             job(name, 1)
@@ -167,73 +131,35 @@ def test_a_restart_does_not_continue_a_finished_run_of_the_same_name(job):
         job('none', 1)
 
 
-def test_a_restart_that_was_killed_while_it_looked_for_checkpoints_continues(job, monkeypatch):
-    assert job('first', 0, end=KeyError()) is None
-    with monkeypatch.context() as killed:
-        killed.setattr('vt.engine.interruption.work_directory.find_newest_checkpoint', lambda _: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            job('first', 1)
-    assert job('first', 2) == 'epoch_1.pth'
-
-
-def test_a_run_without_the_settings_of_its_checkpoint_is_refused(used):
-    for path in (used / 'run').glob('*.pth'):
-        checkpoint = torch.load(path, weights_only=True)
-        del checkpoint['meta']['settings']
-        torch.save(checkpoint, path)
-    result = train(used, '--resume', options=['train_cfg.max_epochs=3'])
-    assert_one_line(result, 'the checkpoint has no settings of its run (vt.ResumeHook): start from its weights')
-
-
-def test_links_in_a_work_directory_are_not_followed(used):
-    (used / 'mine').write_text('mine')
-    for name in ('last_checkpoint', 'training.json', 'epochs.py', 'epoch_1.pth', 'epoch_2.pth', 'epoch_3.pth'):
-        (used / 'run' / name).unlink(missing_ok=True)
-        (used / 'run' / name).symlink_to(used / 'mine')
-    assert_one_line(train(used), USED)
-    for name in ('training.json', 'epoch_1.pth', 'epoch_2.pth', 'epoch_3.pth', 'best_accuracy_top1_epoch_2.pth'):
-        (used / 'run' / name).unlink()
-    result = train(used)
+def test_links_in_a_work_directory_are_not_followed(tmp_path):
+    (tmp_path / 'run').mkdir()
+    (tmp_path / 'mine').write_text('mine')
+    for name in ('last_checkpoint', 'epochs.py', 'epoch_3.pth', 'training.json'):
+        (tmp_path / 'run' / name).symlink_to(tmp_path / 'mine')
+    with pytest.raises(UserError, match='has files of an earlier run'):
+        use_work_directory(str(tmp_path / 'run'), None).__enter__()
+    for name in ('epoch_3.pth', 'training.json'):
+        (tmp_path / 'run' / name).unlink()
+    result = train_few(tmp_path, options=['train_cfg.max_epochs=1'])
     assert result.returncode == 0, result.stderr
-    assert (used / 'mine').read_text() == 'mine'
-    assert not any(path.is_symlink() for path in (used / 'run').iterdir())
-    (used / 'run/run.lock').unlink()
-    (used / 'run/run.lock').symlink_to(used / 'mine')
-    assert_one_line(train(used), 'Too many levels of symbolic links: run/run.lock')
-    assert (used / 'mine').read_text() == 'mine'
+    assert (tmp_path / 'mine').read_text() == 'mine'
+    assert not any(path.is_symlink() for path in (tmp_path / 'run').iterdir())
 
 
-@pytest.mark.parametrize('count', [1, 2])
-def test_two_trainings_of_one_folder(count, tmp_path):
+def test_two_trainings_of_one_folder(tmp_path):
     """One of two that start together is refused in a line; when the other is killed, the folder is free."""
-    arguments = [CONFIG, '--skip-data-check', '--work-dir', 'run']
-    groups = [start_processes(count, 'train.py', *arguments, cwd=tmp_path, options=[*FEW, *LONG]) for _ in range(2)]
+    groups = [start_processes(2, *ARGUMENTS, cwd=tmp_path, options=[*FEW, *LONG]) for _ in range(2)]
     while all(group[0].process.is_alive() for group in groups):
         groups[0][0].process.join(0.05)
     refused, going = sorted(groups, key=lambda group: group[0].process.is_alive())
     name = f'run is in use by another training (process {going[0].process.pid} on {socket.gethostname()} since '
-    first, *others = [run.wait() for run in refused]
+    first, other = [run.wait() for run in refused]
     assert_one_line(first, name)
-    for result in others:
-        assert_one_line(result, 'stopped because another process failed')
-    wait_for(going[0], 'Epoch(train)')
-    assert_one_line(train(tmp_path, '--resume'), name)
+    assert_one_line(other, 'stopped because another process failed')
+    going[0].wait_for('Epoch(train)')
+    assert_one_line(train_few(tmp_path, '--resume'), name)
     for run in going:
-        kill(run)
-    assert train(tmp_path, '--resume').returncode == 0
-
-
-def test_workers_that_are_left_behind_do_not_hold_the_folder(tmp_path):
-    options = [*LONG, 'train_dataloader.num_workers=2', 'train_dataloader.persistent_workers=True']
-    run = start(tmp_path, options=options)
-    wait_for(run, 'Epoch(train)')
-    children = Path(f'/proc/{run.process.pid}/task/{run.process.pid}/children').read_text().split()
-    assert len(children) >= 2
-    for child in children:
-        os.kill(int(child), signal.SIGSTOP)
-    kill(run)
-    try:
-        assert train(tmp_path, '--resume').returncode == 0
-    finally:
-        for child in children:
-            os.kill(int(child), signal.SIGKILL)
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+    with use_work_directory(str(tmp_path / 'run'), 'auto'):
+        pass

@@ -1,16 +1,16 @@
 """One command line however processes are started: by SLURM and MPI as by torchrun."""
 
 import os
-import socket
 import subprocess
 
 import pytest
 import torch
 from forked_tools import ForkedTool
-from process_groups import free_port, run_processes
+from process_groups import free_port
 from tool_runner import ROOT, SMALL_CLASSIFIER
 
 from vt.engine.processes.distributed import find_launcher, first_node, set_process_variables
+from vt.errors import UserError
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 
@@ -52,28 +52,29 @@ def test_the_environment_tells_the_launcher(variables, launcher, environment):
 
 
 @pytest.mark.parametrize(
-    ('launcher', 'variables', 'address', 'port'),
+    ('launcher', 'variables', 'found'),
     [
-        ('slurm', SLURM | dict(SLURM_STEP_NODELIST='localhost'), 'localhost', 15000 + 70014 % 15000),
-        ('slurm', SLURM | dict(SLURM_NODELIST='localhost,b[1-2]', MASTER_PORT='7'), 'localhost', 7),
-        ('mpi', MPI | dict(OMPI_COMM_WORLD_LOCAL_SIZE='4', PORT='8'), '127.0.0.1', 8),
-        ('mpi', MPI | dict(MASTER_ADDR='localhost'), 'localhost', 29500),
-        ('mpi', MPI | dict(MASTER_ADDR='::1'), '::1', 29500),
-        ('pytorch', TORCHRUN, '127.0.0.1', 1234),
+        ('slurm', SLURM | dict(SLURM_STEP_NODELIST='localhost'), ('localhost', 15000 + 70014 % 15000)),
+        ('slurm', SLURM | dict(SLURM_NODELIST='localhost,b[1-2]', MASTER_PORT='7'), ('localhost', 7)),
+        ('mpi', MPI | dict(OMPI_COMM_WORLD_LOCAL_SIZE='4', PORT='8'), ('127.0.0.1', 8)),
+        ('mpi', MPI | dict(MASTER_ADDR='localhost'), ('localhost', 29500)),
+        ('mpi', MPI | dict(MASTER_ADDR='::1'), ('::1', 29500)),
+        ('pytorch', TORCHRUN, ('127.0.0.1', 1234)),
+        ('mpi', MPI | dict(OMPI_COMM_WORLD_LOCAL_SIZE='2'), 'MASTER_ADDR is not set; set it to the machine of the fi'),
+        ('pytorch', {}, 'RANK is not set; start the processes with torchrun, or tools/dist_train.sh'),
+        ('slurm', {}, 'SLURM_PROCID is not set; start the processes with srun, or tools/slurm_train.sh'),
     ],
 )
-def test_variables_become_those_of_torchrun(launcher, variables, address, port, environment):
+def test_variables_become_those_of_torchrun_or_what_is_missing_is_named(launcher, variables, found, environment):
     environment(**variables)
+    if isinstance(found, str):
+        with pytest.raises(UserError, match=f'--launcher {launcher}: {found}'):
+            set_process_variables(launcher)
+        return
     for _ in range(2):  # a second call changes nothing
         assert set_process_variables(launcher) == 'pytorch'
-        found = [os.environ[name] for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_ADDR', 'MASTER_PORT')]
-        assert found == ['3', '4', '1', address, str(port)]
-
-
-def test_mpi_on_several_machines_needs_an_address(environment):
-    environment(**MPI, OMPI_COMM_WORLD_LOCAL_SIZE='2')
-    with pytest.raises(ValueError, match='--launcher mpi: MASTER_ADDR is not set; set it to the machine of the first'):
-        set_process_variables('mpi')
+        names = ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_ADDR', 'MASTER_PORT')
+        assert [os.environ[name] for name in names] == ['3', '4', '1', found[0], str(found[1])]
 
 
 @pytest.mark.parametrize(
@@ -104,24 +105,6 @@ def test_processes_of_slurm_train_together(tmp_path):
     assert 'current batch size is 64. Scaling the original LR by 2.0.' in results[0].stdout
     assert torch.load(tmp_path / 'out/epoch_1.pth', weights_only=False)['meta']['iter'] == 1
     assert [len(list((tmp_path / 'out').rglob(f'*_rank{rank}.log'))) for rank in '01'] == [1, 1]
-
-
-MEET = """
-from mmengine.config import Config
-from vt.engine.processes.distributed import any_process, join_processes
-join_processes(Config(dict(launcher='pytorch')))
-assert any_process(True)
-"""
-
-
-def test_processes_meet_at_an_ipv6_address(tmp_path):
-    try:
-        socket.create_server(('::1', 0), family=socket.AF_INET6).close()
-    except OSError as error:
-        pytest.skip(f'this machine has no IPv6 loopback: {error}')
-    (tmp_path / 'meet.py').write_text(MEET)
-    results = run_processes(2, tmp_path / 'meet.py', cwd=tmp_path, env=dict(MASTER_ADDR='::1'))
-    assert [result.returncode for result in results] == [0, 0], results[0].stderr + results[1].stderr
 
 
 def test_slurm_train_calls_srun(tmp_path):

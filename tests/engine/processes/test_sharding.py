@@ -9,14 +9,11 @@ import time
 
 import pytest
 import torch
+from engine.interruption.small_runs import train_small
 from process_groups import run_processes, start_processes
-from tool_runner import ROOT, assert_one_line
-from torch import distributed, nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import MixedPrecisionPolicy
+from tool_runner import ROOT
 
 from vt.checkpoints.reading import find_newest_checkpoint, load_checkpoint
-from vt.engine.processes.sharding import ShardSettings
 from vt.errors import UserError
 
 # Averages, clipped and accumulated gradients, recomputed blocks, a weight of fewer rows than there are processes.
@@ -73,34 +70,11 @@ def assert_same(found, expected, tolerance=1e-9):
     assert found['progress'] == expected['progress']
 
 
-@pytest.fixture(scope='module')
-def two(folder):
-    return train(folder, 'two', 2)
-
-
-def test_two_processes_are_one(folder, one, two):
-    torch.testing.assert_close(two, one, rtol=0, atol=1e-12)
+def test_two_processes_are_one(folder, one):
+    torch.testing.assert_close(train(folder, 'two', 2), one, rtol=0, atol=1e-12)
     for name in ('epoch_1.pth', 'epoch_2.pth'):  # three iterations are an epoch
         assert_same(load_checkpoint(folder / 'two' / name), load_checkpoint(folder / 'one' / name))
     assert not [path for path in (folder / 'two').iterdir() if path.name.startswith('.')]
-
-
-class Block(nn.Linear):
-    """One that is a unit."""
-
-
-def test_units_may_not_share_a_weight(tmp_path):
-    store = distributed.FileStore(str(tmp_path / 'store'), 1)
-    distributed.init_process_group('gloo', store=store, rank=0, world_size=1)
-    try:
-        settings, mesh = ShardSettings(), init_device_mesh('cpu', (1,))
-        assert settings.shard(nn.Sequential(Block(2, 2), Block(2, 2)), mesh, MixedPrecisionPolicy()) == 3
-        model = nn.Sequential(Block(2, 2), Block(2, 2))
-        model[1].weight = model[0].weight
-        with pytest.raises(UserError, match='a weight is shared by two of them'):
-            settings.shard(model, mesh, MixedPrecisionPolicy())
-    finally:
-        distributed.destroy_process_group()
 
 
 @pytest.mark.slow
@@ -116,28 +90,13 @@ def test_two_processes_go_on_with_four(options, folder, one, tmp_path):
         assert_same(load_checkpoint(tmp_path / name / 'epoch_2.pth'), load_checkpoint(folder / 'one' / 'epoch_2.pth'))
 
 
-@pytest.mark.slow
-def test_bfloat16(folder, one):
-    losses = train(folder, 'bfloat16', 2, '--amp')
-    torch.testing.assert_close(losses, one, rtol=0.01, atol=0)
-    assert (losses - one).abs().max() > 1e-5
-    (log,) = (folder / 'bfloat16').glob('*/*rank0.log')
-    assert 'over 2 of 2 processes; gathered in bfloat16' in log.read_text()
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ('count', 'options', 'message'),
-    [
-        (1, [], 'fsdp is for several processes: start them with tools/dist_train.sh'),
-        (2, ["fsdp.units=['Layer']"], "fsdp.units=['Layer'] names no class of the model: it has "),
-        (1, ['speed.compile=True'], 'compile is not tested with fsdp'),
-        (1, [ALONE, 'runner_type=FlexibleRunner'], 'runner_type=FlexibleRunner is neither vt.VTRunner nor a subclass'),
-    ],
+    ('options', 'message'),
+    [({}, 'fsdp is for several processes'), (dict(speed=dict(compile=True)), 'compile is not tested with fsdp')],
 )
-def test_what_does_not_work_is_one_line(count, options, message, folder, tmp_path):
-    command = ['train.py', folder / 'run.py', '--skip-data-check', '--work-dir', tmp_path]
-    assert_one_line(run_processes(count, *command, cwd=folder, options=options)[0], message)
+def test_what_does_not_work_is_refused(options, message, tmp_path):
+    with pytest.raises(UserError, match=message):
+        train_small(tmp_path, 1, fsdp={}, **options)
 
 
 @pytest.mark.slow
@@ -147,54 +106,34 @@ def test_killed_while_saving(tmp_path):
     ``VT_KILLS`` is the number of kills.
     """
     (tmp_path / 'run.py').write_text(RUN.replace('channels=24', 'channels=192').replace('depth=2', 'depth=4'))
-    options = ['default_hooks.checkpoint.by_epoch=False', 'default_hooks.checkpoint.interval=1']
+    options = [f'default_hooks.checkpoint.{each}' for each in ('by_epoch=False', 'interval=1')]
     options += ['train_cfg.max_epochs=4']
-    alone, draw, found = train(tmp_path, 'alone', 2, options=options), random.Random(0), []
-    command = ['train.py', tmp_path / 'run.py', '--skip-data-check', '--resume', '--work-dir', tmp_path / 'run']
+    alone, draw, found, run = train(tmp_path, 'alone', 2, options=options), random.Random(0), [], tmp_path / 'run'
+    command = ['train.py', tmp_path / 'run.py', '--skip-data-check', '--resume', '--work-dir', run]
     while len(found) < int(os.environ.get('VT_KILLS', '3')):
         processes = start_processes(2, *command, cwd=tmp_path, options=options)
         for state in (newest_whole, unfinished):  # one more checkpoint, and the beginning of the next
-            before = state(tmp_path / 'run')
-            while processes[0].process.is_alive() and state(tmp_path / 'run') == before:
+            before = state(run)
+            while processes[0].process.is_alive() and state(run) == before:
                 time.sleep(0.001)
         time.sleep(draw.uniform(0, 0.1))
         for process in processes:
             process.send_signal(signal.SIGKILL)
         ended = [process.wait(120).returncode for process in processes]
-        newest, damaged = find_newest_checkpoint(tmp_path / 'run')
+        newest, damaged = find_newest_checkpoint(run)
         assert not damaged, damaged
         if ended == [-signal.SIGKILL] * 2:
-            found.append((len(unfinished(tmp_path / 'run')), newest and newest.name))
+            found.append((len(unfinished(run)), newest and newest.name))
         else:  # it had come to its end
             assert 0 in ended, processes[0].stderr
-            shutil.rmtree(tmp_path / 'run')
-    print(f'unfinished checkpoints, and the newest whole one, after each kill: {found}')
+            shutil.rmtree(run)
     assert all(newest for _, newest in found)
     assert any(count for count, _ in found)
     results = run_processes(2, *command, cwd=tmp_path, options=options)
     assert [result.returncode for result in results] == [0, 0], results[0].stderr
-    runs = [load_checkpoint(tmp_path / name / 'iter_12.pth') for name in ('run', 'alone')]
-    assert_same(*runs, tolerance=0)
-    last = losses_of(tmp_path / 'run', 2)
+    assert_same(*(load_checkpoint(tmp_path / name / 'iter_12.pth') for name in ('run', 'alone')), tolerance=0)
+    last = losses_of(run, 2)
     torch.testing.assert_close(last, alone[len(alone) - len(last) :], rtol=0, atol=1e-12)
-
-
-@pytest.mark.slow
-def test_a_signal_saves_first(folder, tmp_path):
-    command = ['train.py', folder / 'run.py', '--skip-data-check', '--resume', '--work-dir', tmp_path]
-    options = ['train_cfg.max_epochs=20', 'default_hooks.checkpoint.interval=100', 'train_cfg.val_interval=100']
-    processes = start_processes(2, *command, cwd=folder, options=options)
-    while processes[0].process.is_alive() and 'Epoch(train)' not in processes[0].stdout:
-        time.sleep(0.01)
-    processes[1].send_signal(signal.SIGTERM)
-    assert [process.wait(60).returncode for process in processes] == [128 + signal.SIGTERM] * 2, processes[0].stderr
-    newest, damaged = find_newest_checkpoint(tmp_path)
-    assert newest.name.startswith('interrupted_iter_')
-    assert not damaged
-    assert not unfinished(tmp_path)
-    results = run_processes(2, *command, cwd=folder, options=options)
-    assert [result.returncode for result in results] == [0, 0], results[0].stderr
-    assert {path.name for path in tmp_path.glob('[ei]*.pth')} == {'epoch_20.pth'}
 
 
 def unfinished(folder):
