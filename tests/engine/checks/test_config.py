@@ -67,7 +67,6 @@ NO_ARGUMENT = "it has no argument '{}'; did you mean {}"
 # Of a setting, what the line says.
 MISTAKES = [
     ('model.backbone.stem_chanels', 8, 'did you mean stem_channels'),  # an argument of its base
-    (f'{RELATION}.num_head', 2, f"{RELATION}: .* has no argument 'num_head'"),
     (RELATION, dict(type=None), 'relation.type=None must be the name of a type'),
     ('model.backbone.num_tokens', 'many', r"model.backbone.num_tokens='many' must be of type int"),
     ('model.backbone.frozen_stages', True, 'model.backbone.frozen_stages=True must be of type int'),
@@ -96,7 +95,6 @@ MISTAKES = [
 ]
 IN_SCENES = [
     ('model.neck.num_token', 3, "model.neck: VTFPN has no argument 'num_token'; did you mean num_tokens"),
-    ('model.data_preprocessor.sise', (3, 3), "model.data_preprocessor: SegDataPreProcessor has no argument 'sise'"),
     ('data_preprocessor.mean', 3, "setting 'data_preprocessor'; did you mean model.data_preprocessor?"),
 ]
 

@@ -13,10 +13,6 @@ from vt.engine.checks.parameter_rules import (
     match_parameters,
     require_multiplied,
 )
-    check_parameter_rules,
-    find_moving_statistics,
-    match_parameters,
-)
 from vt.engine.runner import VTRunner
 from vt.errors import UserError
 
