@@ -21,7 +21,7 @@ from vt.datasets.bands import LoadBands
 from vt.datasets.rows import PREFIX
 from vt.engine.checks.classes import IGNORED_LABEL
 from vt.engine.checks.config import accepted_arguments
-from vt.engine.prepare import leaves, steps_in
+from vt.engine.prepare import HELD_OUT, leaves, steps_in
 from vt.engine.reporting import naming_part
 from vt.errors import UserError
 from vt.files import files_below
@@ -160,8 +160,9 @@ def require_split(folder: Path) -> None:
     there = not folder.is_dir() and folder.parent.is_dir() and sorted(path.name for path in folder.parent.glob('*/'))
     if there:
         raise UserError(
-            f'there is no {folder}, but {folder.parent} has the folders {", ".join(there[:3])}: move images of each '
-            f'class to {folder.parent}/train/CLASS, and the others, such as every fifth, to {folder.parent}/val/CLASS'
+            f'there is no {folder}, but {folder.parent} has the folders {", ".join(there[:3])}: set '
+            f'val_fraction=0.2 to hold out a fifth of each class, or move images to {folder.parent}/train/CLASS and '
+            f'{folder.parent}/val/CLASS'
         )
 
 
@@ -185,10 +186,8 @@ def find_sources(
     parts: list[tuple[str, dict, list[dict]]] = []
     for split in splits:
         data = (cfg.get(f'{split}_dataloader') or {}).get('dataset')
-        is_fold = (
-            'train' in splits and data and str(data.get('type')).endswith('KFoldDataset') and data.get('test_mode')
-        )
-        # A fold of the training data is checked with all of them.
+        is_fold = 'train' in splits and data and str(data.get('type')).endswith(HELD_OUT) and data.get('test_mode')
+        # What is held out of the training data is checked with all of them.
         parts += [(split, part, [*steps_in(part.get('pipeline'))]) for part in leaves(None if is_fold else data)]
     sources: list[Source] = []
     others: list[tuple[str, Problem]] = []

@@ -12,6 +12,7 @@ __all__ = [
     'DigitScenes',
     'Digits',
     'FashionMNIST',
+    'HeldOut',
     'HuggingFaceDataset',
     'HuggingFaceSegDataset',
     'ImagesAndMasks',
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .digit_scenes import DigitScenes
     from .digits import Digits
     from .fashion_mnist import FashionMNIST
+    from .held_out import HeldOut
     from .hugging_face import HuggingFaceDataset
     from .hugging_face_masks import HuggingFaceSegDataset
     from .images_and_masks import ImagesAndMasks

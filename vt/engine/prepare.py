@@ -30,6 +30,7 @@ from .reporting import in_one_line
 DISTRIBUTION = 'visual-transformers'  # name for pip; vt on PyPI is another project
 LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 NUM_FOLDS, FOLD_SEED = 5, 0  # defaults; samples are shuffled by a fixed seed, so that all runs have the same folds
+HELD_OUT = ('KFoldDataset', 'HeldOut')  # wrappers of training data, a part of which validates
 SIDES = ('scale', 'scales', 'size', 'crop_size', 'target_size')  # arguments of a step of a pipeline, in pixels
 
 
@@ -253,13 +254,42 @@ def enter_fold(cfg: Config, _: Request) -> Config:
                 f'fold={fold}: val_dataloader.dataset already is fold {own.fold} of {own.num_splits}: remove fold'
             )
         return cfg
-    parts = leaves((cfg.get('train_dataloader') or {}).get('dataset')), leaves(own or None)
+    _hold_out(cfg, 'fold', dict(type='mmpretrain.KFoldDataset', fold=fold, num_splits=number, seed=FOLD_SEED))
+    return cfg
+
+
+def enter_val_fraction(cfg: Config, _: Request) -> Config:
+    """Apply ``val_fraction``: hold out a fraction of each class of the training data for validation.
+
+    Where there is no folder of the training split, the data are those in the folder above it.
+
+    Raises:
+        UserError: no fraction, ``fold`` is set as well, several data sets or none.
+    """
+    fraction = cfg.get('val_fraction')
+    own = (cfg.get('val_dataloader') or {}).get('dataset') or {}
+    if fraction is None or str(own.get('type')).endswith('HeldOut'):  # the latter in a config that a run wrote
+        return cfg
+    if not (isinstance(fraction, float) and 0 < fraction < 1) or cfg.get('fold') is not None:
+        raise UserError(f'val_fraction={fraction} must be between 0 and 1, without fold')
+    _hold_out(cfg, 'val_fraction', dict(type='vt.HeldOut', val_fraction=fraction))
+    for data in datasets_of(cfg):
+        prefix = data.get('data_prefix') or ''
+        paths = prefix if isinstance(prefix, dict) else dict(img_path=prefix)
+        if not os.path.isdir(os.path.join(data.get('data_root') or '', paths.get('img_path') or '')):
+            above = {key: os.path.dirname(path) for key, path in paths.items()}
+            data.data_prefix = above if isinstance(prefix, dict) else above['img_path']
+    return cfg
+
+
+def _hold_out(cfg: Config, name: str, options: dict) -> None:
+    """Wrap the training data so that a part of them trains and the rest validates, seen as the validation data are."""
+    parts = [leaves((cfg.get(f'{split}_dataloader') or {}).get('dataset')) for split in ('train', 'val')]
     if [*map(len, parts)] != [1, 1]:
-        words = 'needs one data set in train_dataloader and one in val_dataloader: set them, or leave fold out'
-        raise UserError(f'fold={fold} {words}')
+        words = f'needs one data set in train_dataloader and one in val_dataloader: set them, or leave {name} out'
+        raise UserError(f'{name}={cfg[name]} {words}')
     (data,), (shown,) = parts
     validation = copy.deepcopy(data) | {key: shown[key] for key in ('pipeline', 'test_mode') if key in shown}
-    options = dict(type='mmpretrain.KFoldDataset', fold=fold, num_splits=number, seed=FOLD_SEED)
     is_tested = cfg.get('test_dataloader') == cfg.val_dataloader
     inner = copy.deepcopy(data)
     data.clear()
@@ -267,7 +297,6 @@ def enter_fold(cfg: Config, _: Request) -> Config:
     cfg.val_dataloader.dataset = dict(options, dataset=validation, test_mode=True)
     if is_tested:
         cfg.test_dataloader = copy.deepcopy(cfg.val_dataloader)
-    return cfg
 
 
 def enter_loaders(cfg: Config, _: Request) -> Config:
@@ -424,6 +453,7 @@ READING = {
     '--cfg-options': enter_cfg_options,
     'fold': enter_fold,
     'defaults of loaders': enter_loaders,
+    'val_fraction': enter_val_fraction,
     'arguments': enter_arguments,
     'image_size': enter_image_size,
 }
