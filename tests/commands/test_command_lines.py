@@ -1,32 +1,35 @@
-"""The command lines of runs as a user calls them, on the embedded digits and scenes."""
+"""The command lines of runs as a user calls them, on the embedded digits and scenes, and what they set for speed."""
 
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
+from argparse import Namespace
 
 import cv2
 import numpy as np
 import pytest
 import torch
 from forked_tools import run_forked
+from mmengine.config import Config
+from mmpretrain.registry import MODELS
 from PIL import Image
 from tool_runner import ROOT, SMALL_CLASSIFIER, call, succeed
+
+from vt.commands.arguments import run
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18-half_digits.py'
 FEW = ['train_cfg.max_epochs=1', *SMALL_CLASSIFIER]
 SCENES = ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
-FEW_SCENES = [
-    'train_cfg.max_iters=2',
-    'train_cfg.val_interval=2',
-    'train_dataloader.batch_size=2',
-    'val_dataloader.dataset.indices=2',
-    'test_dataloader.dataset.indices=3',
-    'test_dataloader.batch_size=2',
-    'model.neck.token_channels=64',
-    'param_scheduler.0.end=2',
-]
+FEW_SCENES = ['train_cfg.max_iters=2', 'train_cfg.val_interval=2', 'param_scheduler.0.end=2']
+FEW_SCENES += ['train_dataloader.batch_size=2', 'test_dataloader.batch_size=2', 'model.neck.token_channels=64']
+FEW_SCENES += ['val_dataloader.dataset.indices=2', 'test_dataloader.dataset.indices=3']
+ADVANCED = ROOT / 'configs/vt_resnet/vt-resnet18-advanced_digits.py'  # the paper's recipe of section 5.2
+FEW_ADVANCED = [*FEW, 'default_hooks.logger.interval=1', 'model.teacher.head.in_channels=64']
+FEW_ADVANCED += ['model.teacher.backbone.base_channels=8', 'model.teacher.backbone.stem_channels=8']
+OFF = ['speed.channels_last=False', 'speed.keep_memory=False', 'speed.token_products=onednn']
 
 
 @pytest.fixture(scope='module')
@@ -126,3 +129,101 @@ def test_two_processes_on_the_cpu(trained_digits, tmp_path):
         assert 'accuracy/top1' in result.stdout
         assert 'channels_last=True' in result.stdout
     assert (tmp_path / 'two/epoch_1.pth').exists()
+
+
+def test_both_losses_are_shown_and_a_checkpoint_holds_a_plain_classifier_and_its_average(tmp_path):
+    cfg = Config.fromfile(ADVANCED)
+    cfg.model.teacher.backbone.update(base_channels=8, stem_channels=8)
+    cfg.model.teacher.head.in_channels = 64
+    torch.save(dict(state_dict=MODELS.build(cfg.model.teacher).state_dict()), tmp_path / 'teacher.pth')
+    options = [*FEW_ADVANCED, f'model.teacher_checkpoint={tmp_path / "teacher.pth"}']
+    output = succeed(call('train.py', ADVANCED, '--work-dir', 'out', cwd=tmp_path, options=options)).stdout
+    assert output.count('SyncBN is replaced by BN, because there is one process') == 1
+    lines = [line for line in output.splitlines() if 'Epoch(train)' in line]
+    assert len(lines) == 2
+    for line in lines:
+        losses = {name: float(value) for name, value in re.findall(r'(loss\w*): (\S+)', line)}
+        assert losses['loss_cls'] > 0 < losses['loss_distillation']
+        assert losses['loss'] == pytest.approx(losses['loss_cls'] + losses['loss_distillation'], abs=2e-4)
+
+    checkpoint = torch.load(tmp_path / 'out/epoch_1.pth', weights_only=False)
+    cfg = Config.fromfile(ROOT / 'configs/vt_resnet/vt-resnet18_digits.py')
+    cfg.model.backbone.update(num_tokens=4, token_channels=64)
+    cfg.model.head.in_channels = 64
+    plain = MODELS.build(cfg.model)
+    plain.load_state_dict(checkpoint['state_dict'])
+    average = checkpoint['ema_state_dict']
+    assert set(average) == {'steps'} | {f'module.{name}' for name in plain.state_dict()}
+    assert average['steps'] == 2
+    # Validation and tests take the average; the weights that training goes on from have moved further.
+    assert not torch.equal(average['module.head.fc.weight'], checkpoint['state_dict']['head.fc.weight'])
+    assert len(checkpoint['optimizer']['state']) == len(list(plain.parameters()))
+    options = [*FEW_ADVANCED, 'model.teacher.type=TimmClassifier']  # a test builds no teacher
+    result = succeed(call('test.py', ADVANCED, 'out/epoch_1.pth', cwd=tmp_path, options=options))
+    assert 'accuracy/top1' in result.stdout
+
+
+def speed_line(result):
+    (line,) = [line for line in succeed(result).stdout.splitlines() if 'Speed: ' in line]
+    return line.split('Speed: ')[1]
+
+
+@pytest.mark.skipif(' ' in torch.__file__, reason="we refuse to compile with a space in PyTorch's path")
+def test_settings_turned_off_and_on_again(tmp_path, monkeypatch):
+    """A run goes on with other settings, and with averaged weights and optimizer states of another layout."""
+    monkeypatch.delenv('GLIBC_TUNABLES', raising=False)
+    monkeypatch.setenv('OMP_NUM_THREADS', '1')
+    config = tmp_path / 'averaged.py'
+    config.write_text(f"_base_ = {str(CONFIG)!r}\ncustom_hooks = [dict(type='EMAHook')]\n")
+    arguments = [config, '--work-dir', 'run', '--no-validate']
+    options = [*SMALL_CLASSIFIER, *OFF, 'train_cfg.max_epochs=1', 'optim_wrapper.optimizer.fused=True']
+    line = speed_line(run_forked('train.py', *arguments, cwd=tmp_path, options=options))
+    assert line.startswith('freed memory not kept; 1 thread; --amp off; --cfg-options speed: channels_last=False, ')
+    assert 'token_products=onednn' in line
+    options = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=2', 'optim_wrapper.optimizer.fused=True']
+    options += ['randomness.deterministic=True']
+    line = speed_line(run_forked('train.py', *arguments, '--resume', '--amp', cwd=tmp_path, options=options))
+    assert '--amp bfloat16; --cfg-options speed: channels_last=True, ' in line
+    assert 'token_products=blas' in line  # where randomness is deterministic, nothing is measured
+    options = [*SMALL_CLASSIFIER, 'speed.compile.backend=eager', 'test_dataloader.dataset.indices=8']
+    arguments = [config, 'run/epoch_2.pth', '--tta', '--work-dir', 'run']
+    result = run_forked('test.py', *arguments, cwd=tmp_path, options=options)
+    assert "compile={'backend': 'eager'}" in speed_line(result)
+    assert 'accuracy/top1' in result.stdout
+
+
+@pytest.mark.parametrize(
+    ('chosen', 'name', 'expected'),
+    [
+        ({}, 'PYTORCH_NVML_BASED_CUDA_CHECK', '1'),  # look for a GPU without starting it
+        ({'PYTORCH_NVML_BASED_CUDA_CHECK': '0'}, 'PYTORCH_NVML_BASED_CUDA_CHECK', '0'),
+        ({}, 'GOMP_SPINCOUNT', '20000'),  # threads that wait sleep soon
+        ({'GOMP_SPINCOUNT': '5'}, 'GOMP_SPINCOUNT', '5'),
+        ({'OMP_WAIT_POLICY': 'active'}, 'GOMP_SPINCOUNT', None),
+    ],
+)
+def test_what_the_environment_does_not_say_is_set(chosen, name, expected, monkeypatch):
+    for variable in ('PYTORCH_NVML_BASED_CUDA_CHECK', 'GOMP_SPINCOUNT', 'OMP_WAIT_POLICY'):
+        monkeypatch.setenv(variable, '')  # so that it is as before in the end
+        monkeypatch.delenv(variable)
+    for variable, value in chosen.items():
+        monkeypatch.setenv(variable, value)
+    found = []
+    monkeypatch.setattr(sys.modules[__name__], 'command', lambda args: found.append(os.environ.get(name)))
+    run(f'{__name__}:command', Namespace(traceback=False), package='')
+    assert found == [expected]
+
+
+command = None
+
+
+def test_variables_are_set_before_pytorch_is_imported(tmp_path, monkeypatch):
+    monkeypatch.delenv('GOMP_SPINCOUNT', raising=False)
+    monkeypatch.delenv('OMP_WAIT_POLICY', raising=False)
+    (tmp_path / 'config.py').write_text("import os\nprint('spins:', os.environ.get('GOMP_SPINCOUNT'))\n")
+    command = [sys.executable, ROOT / 'tools/train.py', 'config.py']
+    env = os.environ | dict(OMP_DISPLAY_ENV='verbose')
+    result = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert 'spins: 20000' in result.stdout
+    if 'OMP_NUM_THREADS = ' in result.stderr:  # GNU OpenMP, as in PyTorch for Linux
+        assert "GOMP_SPINCOUNT = '20000'" in result.stderr
