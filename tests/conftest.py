@@ -50,6 +50,7 @@ def trained_digits(tmp_path_factory):
 LONG = (  # modules, the longest first
     'test_configs.py',
     'test_triton.py',
+    'test_models.py',
     'test_two_machines.py',
     'test_equals_one_process.py',
     'test_import.py',
