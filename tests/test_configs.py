@@ -173,7 +173,7 @@ def test_mmsegmentations_own_tool_trains_its_own_config_with_the_neck(tmp_path):
         f'_base_ = [{str(mim / "configs/sem_fpn/fpn_r50_4xb4-160k_ade20k-512x512.py")!r}]\n'
         "custom_imports = dict(imports=['vt'])\n"
         "neck = dict(type='vt.VTFPN', in_channels=[64, 128, 256, 512])\n"
-        "model = dict(pretrained=None, backbone=dict(depth=18), neck=neck, data_preprocessor=dict(size=(64, 64)))\n"
+        'model = dict(pretrained=None, backbone=dict(depth=18), neck=neck, data_preprocessor=dict(size=(64, 64)))\n'
         'data = dict(\n'
         f'    data_root={str(tmp_path)!r},\n'
         "    data_prefix=dict(img_path='images', seg_map_path='masks'),\n"
