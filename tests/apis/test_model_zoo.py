@@ -83,6 +83,7 @@ def test_mmpretrains_functions_know_the_names_when_they_are_told(monkeypatch):
     monkeypatch.setattr(model_zoo, 'MODULE2PACKAGE', {})
     for _ in range(2):
         apis.register_models()
+    assert model_zoo.MODULE2PACKAGE == {'vt': 'vt'}  # for mmengine's ``_base_ = 'vt::...'``
     assert mmpretrain.list_models('vt-resnet') == apis.list_models('vt-resnet', ablations=True)
     model = mmpretrain.get_model('vt-resnet18_8xb32-90e_in1k', head=dict(num_classes=10))
     assert type(model.backbone) is vt.VTResNet
