@@ -7,6 +7,7 @@ from forked_tools import run_forked
 
 CONFIG = Path(__file__).parents[2] / 'configs/vt_resnet/vt-resnet18-half_digits.py'
 FEW = [*(f'{split}_dataloader.dataset.indices=64' for split in ('train', 'val')), 'train_cfg.max_epochs=2']
+FEW += ['model.backbone.base_channels=8', 'model.backbone.stem_channels=8']
 LOGGED = ('System environment:', 'Config:\n', '(VERY_LOW    ) CheckpointHook', 'Exp name: ')
 SCORE = r'The best checkpoint with [\d.]+ accuracy/top1 at {0} epoch is saved to best_accuracy_top1_epoch_{0}.pth.'
 

@@ -92,7 +92,8 @@ def test_a_cpu_computes_in_bfloat16():
 def test_a_config_of_an_accelerators_mixed_precision_trains_and_tests_with_amp(tmp_path):
     wrapper = "optim_wrapper = dict(type='AmpOptimWrapper', loss_scale='dynamic', dtype='float16')"
     (tmp_path / 'run.py').write_text(f"_base_ = '{CONFIG}'\n{wrapper}\n")
-    options = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=1']
+    options = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=1', 'model.backbone.base_channels=8']
+    options.append('model.backbone.stem_channels=8')
     for tool, *arguments in (
         ['train.py', 'run.py', '--amp', '--no-validate', '--work-dir', 'out'],
         ['test.py', 'run.py', 'out/epoch_1.pth', '--amp'],

@@ -25,7 +25,6 @@ def parser():
         ('None', None),
         ('name', 'name'),
         ('/my data/a b', '/my data/a b'),
-        ('/my data (1)', '/my data (1)'),
         ("'/my data'", '/my data'),
         ('1,2', [1, 2]),
         ('[(1, 2), a]', [(1, 2), 'a']),
@@ -34,7 +33,6 @@ def parser():
         ("{'depth': 18}", {'depth': 18}),
         ('{}.pth', '{}.pth'),
         ("'007'", '007'),
-        ("'a','b'", ['a', 'b']),
         ("dad's", "dad's"),
         ('[1,2],[a,b]', [[1, 2], ['a', 'b']]),
         ('[traffic light,car]', ['traffic light', 'car']),  # of which mmengine makes 'trafficlight'

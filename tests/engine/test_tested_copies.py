@@ -17,7 +17,7 @@ from mmpretrain.registry import MODELS
 from mmpretrain.structures import DataSample
 from mmseg.registry import MODELS as SEGMENTORS
 from process_groups import run_processes
-from tool_runner import ROOT, SMALL_CLASSIFIER
+from tool_runner import ROOT
 from torch import nn
 from torch._dynamo import register_backend  # documented there, and nowhere else
 from torch.nn.modules.batchnorm import _NormBase
@@ -189,8 +189,10 @@ def test_a_copy_is_tested_and_the_runner_has_its_model_back(fold, compiled, grap
 @compiles
 def test_processes_train_compiled_as_they_do_otherwise(tmp_path):
     """Wrapped for several processes, and the checkpoint is one of any run."""
-    options, ends = [*SMALL_CLASSIFIER, 'model.backbone.base_channels=8', 'model.backbone.stem_channels=8'], []
-    options += ['train_cfg.max_epochs=1', 'train_dataloader.batch_size=16']
+    options = ["model.backbone={'_delete_':True,'type':'ResNet','depth':18,'base_channels':8,'stem_channels':8}"]
+    options += ["model.neck={'_delete_':True,'type':'GlobalAveragePooling'}", 'model.head.in_channels=64']
+    options += ['train_cfg.max_epochs=1', 'train_dataloader.batch_size=16', 'train_dataloader.dataset.indices=32']
+    ends = []
     for name, more in dict(plain=[], compiled=['speed.compile.backend=eager']).items():
         arguments = [CONFIG, '--no-validate', '--work-dir', name]
         results = run_processes(2, 'train.py', *arguments, cwd=tmp_path, options=options + more)

@@ -23,7 +23,6 @@ SCENES = str(ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py')
 FINE = [
     {'activation_checkpointing': ['backbone.layer1']},
     {'efficient_conv_bn_eval': ['backbone']},
-    {'param_scheduler.0.convert_to_iter_based': True},
     {'default_hooks.checkpoint.type': CheckpointHook},
     {'default_hooks.checkpoint.type': 'mmengine.CheckpointHook'},
     {'custom_hooks': [dict(type='EMAHook', momentum=1e-3, priority='ABOVE_NORMAL')]},

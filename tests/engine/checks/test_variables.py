@@ -92,7 +92,6 @@ def test_a_base_of_an_installed_library(tmp_path):
         ('load_form = "a.pth"', 'load_from'),
         ('total_epochs = 3', 'train_cfg.max_epochs'),
         ('optimizer = dict(lr=1)', 'optim_wrapper'),
-        ('dataset = dict()', 'train_dataloader.dataset'),
         ('resume_from = "a.pth"', 'load_from and resume=True'),
         ('data_root = "a"', 'train_dataloader.dataset.data_root'),
         ('data_preprocessor = dict()', 'model.data_preprocessor'),

@@ -80,7 +80,6 @@ def test_variables_become_those_of_torchrun_or_what_is_missing_is_named(launcher
 @pytest.mark.parametrize(
     ('nodes', 'first'),
     [
-        ('gpu1', 'gpu1'),
         ('gpu1,gpu2', 'gpu1'),
         ('node[07-12,15],gpu1', 'node07'),
         ('rack[2-3]node[04,06]', 'rack2node04'),
