@@ -1,10 +1,13 @@
 """Backbones of transformers and timm below VT's parts, frozen or not, and the pyramid of a plain ViT's map."""
 
+import re
+
 import pytest
 import torch
 from torch.nn.functional import conv_transpose2d, gelu, layer_norm, max_pool2d
 
 from vt.errors import UserError
+from vt.models.layer_depths import layer_depths
 from vt.registry import MODELS
 
 transformers = pytest.importorskip('transformers', reason='transformers is not installed')
@@ -105,3 +108,13 @@ def test_what_transformers_has_not_is_one_line(options, words):
     with pytest.raises(UserError, match=words) as error:
         build(**options)
     assert '\n' not in str(error.value)
+
+
+@pytest.mark.parametrize('name', DINO)
+def test_learning_rates_decay_by_the_layers_of_an_encoder(name):
+    depths = layer_depths(build(config=DINO[name]))
+    found = {number: depths[key] for key in depths for number in re.findall(r'\.layer\.(\d)\.', key)}
+    assert found == {'0': 1, '1': 2, '2': 3}
+    outside = [key for key in depths if '.layer.' not in key]
+    assert {depths[key] for key in outside if 'embeddings' in key} == {0}
+    assert {depths[key] for key in outside if 'embeddings' not in key} == {4}  # the last normalisation

@@ -9,8 +9,8 @@ from torch import nn
 def layer_depths(backbone: nn.Module) -> dict[str, int]:
     """Layer index of each parameter of a backbone, from 0 without gaps.
 
-    They are those of its ``get_layer_depth``. Without it the items of its lists are one layer each, and so is what lies
-    between lists; without lists each child is a layer.
+    They are those of its ``get_layer_depth``. Without it the items of its lists, also of an encoder's, are one layer
+    each, and so is what lies between lists; without lists each child is a layer.
     """
     names = [name for name, _ in backbone.named_parameters()]
     try:
@@ -39,14 +39,24 @@ def _layers(owner: nn.Module, prefix: str = '') -> list[tuple[str, ...]]:
     ]
     if len(children) == 1:
         return _layers(children[0][1], children[0][0])
-    has_lists = any(isinstance(child, (nn.ModuleList, nn.Sequential)) for _, child in children)
+    has_lists = any(_is_list(child) or _holds_list(child) for _, child in children)
     layers: list[tuple[str, ...]] = []
     joins = False  # the next child to the layer before
     for name, child in children:
-        is_list = isinstance(child, (nn.ModuleList, nn.Sequential))
-        if is_list:
+        if _is_list(child):
             layers += [(f'{name}{index}.',) for index, _ in child.named_children()]
+        elif _holds_list(child):
+            layers += _layers(child, name)
         else:
             layers[len(layers) - joins :] = [(*(layers[-1] if joins else ()), name)]
-        joins = has_lists and not is_list
+        joins = has_lists and not (_is_list(child) or _holds_list(child))
     return layers or [(prefix,)]
+
+
+def _is_list(module: nn.Module) -> bool:
+    return isinstance(module, (nn.ModuleList, nn.Sequential))
+
+
+def _holds_list(module: nn.Module) -> bool:
+    """Return whether a module holds its layers in a list, such as ``encoder.layer`` of transformers' models."""
+    return any(isinstance(child, nn.ModuleList) and len(child) > 1 for child in module.children())
