@@ -14,7 +14,7 @@ from vt.analysis.attention.token_figure import draw_attention, look, name_part
 from vt.analysis.attention.token_measures import measure_tokenizers, print_tokenizers
 from vt.analysis.figures import save_figure
 from vt.apis import get_model
-from vt.engine.launch import is_segmentation
+from vt.engine.launch import default_device, is_segmentation
 from vt.engine.preparation import preparation_of
 from vt.engine.prepare import read_config
 from vt.errors import UserError
@@ -92,4 +92,4 @@ def write(figure: Figure, out: str | Path, dpi: int = 100) -> None:
 
 def build(cfg: Config, checkpoint: str | None) -> nn.Module:
     """Build a model on the GPU, if there is one."""
-    return get_model(cfg, checkpoint, 'cuda' if torch.cuda.is_available() else 'cpu')
+    return get_model(cfg, checkpoint, default_device())

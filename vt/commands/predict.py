@@ -22,7 +22,7 @@ from torch import Tensor
 from vt.analysis.tables import print_table, printable_cells
 from vt.apis.inferencers import inferencer_of
 from vt.apis.model_zoo import resolve_config
-from vt.engine.launch import is_segmentation, require_device
+from vt.engine.launch import default_device, is_segmentation, require_device
 from vt.engine.reporting import describe, in_one_line
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
@@ -50,8 +50,7 @@ def predict(args: argparse.Namespace) -> None:
     if not 0 <= workers <= MAX_THREADS:
         raise UserError(f'--workers {workers} must be from 0 to {MAX_THREADS}')
     check_output(args.out, args.config, args.checkpoint)  # before the model is read, and later with the files
-    given = args.device if args.device is not None else 'cuda' if torch.cuda.is_available() else 'cpu'
-    device = require_device(given)
+    device = default_device() if args.device is None else require_device(args.device)
     cfg = resolve_config(args.config, args.cfg_options)
     if args.amp:
         cfg.test_cfg = dict(cfg.get('test_cfg') or {}, fp16=True)

@@ -27,6 +27,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from vt.analysis.tables import print_table
 from vt.apis.model_zoo import get_model, resolve_config
+from vt.engine.launch import default_device
 from vt.engine.run_record import describe_origin
 from vt.errors import UserError
 from vt.files import write_json
@@ -48,7 +49,7 @@ def probe(args: argparse.Namespace) -> None:
         raise UserError('--neighbours and --batch-size must be at least 1, --c more than 0')
     cfg = resolve_config(args.config, args.cfg_options)
     model = get_model(cfg, args.checkpoint)
-    model.to('cuda' if torch.cuda.is_available() else 'cpu')
+    model.to(default_device())
     layers = [HEAD] if args.layers is None else args.layers or [*blocks_of(model), HEAD]
     out = args.out or Path('work_dirs', Path(args.config).stem, 'probe')
     features: dict[str, dict[str, Split]] = {}

@@ -65,6 +65,11 @@ def build_model(cfg: Config) -> nn.Module:
     return revert_sync_batchnorm(MODELS.build(cfg.model))
 
 
+def default_device() -> torch.device:
+    """Return the accelerator of this machine (a GPU, or Apple's MPS) if there is one, else the CPU."""
+    return torch.accelerator.current_accelerator(check_available=True) or torch.device('cpu')
+
+
 def require_device(device: str | torch.device | None) -> torch.device:
     """Return a device after checking that it works on this machine; None is the CPU.
 
