@@ -64,11 +64,11 @@ def take_step(path):
     if 'decode_head' in cfg.model or 'pretrained_1xb' in path:
         cfg.model.backbone.init_cfg = None
     if 'decode_head' in cfg.model:
-        cfg.model.data_preprocessor.update(size=(64, 64), size_divisor=None)
-        labels = torch.zeros(1, 64, 64, dtype=torch.long)
-        options = dict(gt_sem_seg=PixelData(data=labels), metainfo=dict(img_shape=(64, 64)))
+        cfg.model.data_preprocessor.update(size=(side, side), size_divisor=None)
+        labels = torch.zeros(1, side, side, dtype=torch.long)
+        options = dict(gt_sem_seg=PixelData(data=labels), metainfo=dict(img_shape=(side, side)))
         samples = [SegDataSample(**options) for _ in range(2)]
-        inputs = list(torch.zeros(2, 3, 64, 64, dtype=torch.uint8))
+        inputs = list(torch.zeros(2, 3, side, side, dtype=torch.uint8))
     else:
         if 'img_size' in cfg.model.backbone:
             cfg.model.backbone.img_size = 64

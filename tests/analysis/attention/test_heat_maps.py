@@ -130,7 +130,7 @@ def test_what_cannot_be_is_one_line(monkeypatch):
     with pytest.raises(UserError, match='no layer'):
         HeatMapper(model)(images)
     monkeypatch.setitem(sys.modules, 'pytorch_grad_cam', None)
-    with pytest.raises(UserError, match='heat-maps'):
+    with pytest.raises(UserError, match='need grad-cam: pip install grad-cam'):
         HeatMapper(model)
 
 
