@@ -1,22 +1,15 @@
-"""Small models, as training runs and ``vt.apis.save_model`` leave them."""
+"""Small models, as ``vt.apis.save_model`` leaves them."""
 
 import pytest
-from apis.small_models import SMALL, make
+from apis.small_models import SMALL
 
 from vt import apis
 
 
 @pytest.fixture(scope='module')
-def small(tmp_path_factory):
-    """Of each small model its config, its checkpoint, itself, and a sample of its test set."""
-    folder = tmp_path_factory.mktemp('some models')
-    return {name: make(folder, name) for name in SMALL}
-
-
-@pytest.fixture(scope='module')
-def saved(small, tmp_path_factory):
+def saved(small_model, tmp_path_factory):
     """The folders of the small models, by their names."""
     folder = tmp_path_factory.mktemp('saved by us')
-    for name, (_, _, model, _) in small.items():
-        apis.save_model(model, folder / name)
-    return {name: folder / name for name in small}
+    for name in SMALL:
+        apis.save_model(small_model(name)[2], folder / name)
+    return {name: folder / name for name in SMALL}

@@ -1,13 +1,12 @@
 """Predictions on files equal those on the test set's own samples; tokens equal the recorder's."""
 
 import time
-from pathlib import Path
 
 import mmcv
 import numpy as np
 import pytest
 import torch
-from apis.small_models import write_image
+from apis.small_models import SMALL, write_image
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from video.written_videos import write
@@ -16,20 +15,7 @@ from vt import apis, record_attention
 from vt.errors import UserError
 from vt.inference.inputs import Samples, read_ahead
 
-
-@pytest.fixture
-def classifier(small):
-    return small['vt-resnet18-half_digits']
-
-
-@pytest.fixture
-def segmentor(small):
-    return small['vt-fpn_r18_digit-scenes']
-
-
-@pytest.fixture
-def video_model(small):
-    return small['mvit-tiny_moving-digits']
+CLASSIFIER, SEGMENTOR, VIDEOS = SMALL
 
 
 def noise(*size, seed=0):
@@ -41,8 +27,8 @@ def predict(model, sample):
     return model.test_step(pseudo_collate([sample]))
 
 
-def test_an_image_of_the_networks_size_is_classified_as_the_sample_that_it_is(classifier, tmp_path):
-    config, checkpoint, model, sample = classifier
+def test_an_image_of_the_networks_size_is_classified_as_the_sample_that_it_is(small_model, tmp_path):
+    config, checkpoint, model, sample = small_model(CLASSIFIER)
     image = write_image(tmp_path / 'digit.png', sample['inputs'].flip(0))  # RGB in memory
     (expected,) = predict(model, sample)
     for inferencer in (apis.ClassificationInferencer(config, checkpoint), apis.ClassificationInferencer(model)):
@@ -52,19 +38,8 @@ def test_an_image_of_the_networks_size_is_classified_as_the_sample_that_it_is(cl
             assert result['pred_class'] == str(int(expected.pred_label))
 
 
-def test_batches_change_nothing_and_other_sizes_do(classifier, tmp_path):
-    _, _, model, sample = classifier
-    inferencer = apis.inferencer_of(model)
-    large = noise(50, 70, 3)
-    given = [str(write_image(tmp_path / 'a.png', sample['inputs'])), large, mmcv.imrescale(large, 2)]
-    together = inferencer(given, batch_size=2)
-    apart = [inferencer(one)[0] for one in given]
-    for one, other in zip(together, apart):
-        assert one['pred_scores'] == pytest.approx(other['pred_scores'], abs=1e-6)
-
-
-def test_mixed_precision_is_the_key_of_tests(classifier, tmp_path):
-    _, checkpoint, model, sample = classifier
+def test_mixed_precision_is_the_key_of_tests(small_model, tmp_path):
+    _, checkpoint, model, sample = small_model(CLASSIFIER)
     image = str(write_image(tmp_path / 'image.png', sample['inputs']))
     cfg = model.cfg.copy()
     cfg.test_cfg = dict(fp16=True)
@@ -102,40 +77,25 @@ def test_files_are_decoded_once_by_threads_in_their_order(tmp_path, monkeypatch)
         assert torch.equal(sample['inputs'], images(file)['inputs'])
 
 
-def test_of_large_samples_few_are_read_ahead():
-    begun = []
-
-    def read(source):
-        begun.append(source)
-        return dict(inputs=torch.zeros(1, 1, 1).expand(3, 8_000, 8_000), source=source)
-
-    ahead = []
-    for number, sample in enumerate(read_ahead(read, range(20), workers=4, batch_size=2), 1):
-        assert sample['source'] == number - 1
-        ahead.append(len(begun) - number)
-    assert max(ahead) <= 2
-    assert len(begun) == 20
-
-
-def test_threads_and_a_single_image_change_nothing(classifier, tmp_path):
-    config, checkpoint, _, sample = classifier
+def test_batches_threads_and_a_single_image_change_nothing(small_model, tmp_path):
+    config, checkpoint, _, sample = small_model(CLASSIFIER)
     files = [str(write_image(tmp_path / f'{index}.png', sample['inputs'].roll(index, 1))) for index in range(5)]
     inferencer = apis.inferencer_of(config, checkpoint)
     ahead, plain = (inferencer(files, batch_size=2, workers=workers) for workers in (2, 0))
     for one, other in zip(ahead, plain):
         assert np.array_equal(one['pred_scores'], other['pred_scores'])
+    large = noise(50, 70, 3)
+    given = [files[0], large, mmcv.imrescale(large, 2)]  # sizes that differ
+    for one, source in zip(inferencer(given, batch_size=2), given, strict=True):
+        assert one['pred_scores'] == pytest.approx(inferencer(source)[0]['pred_scores'], abs=1e-6)
     (alone,), (listed,) = inferencer(files[0]), inferencer(files[:1])
     assert np.array_equal(alone['pred_scores'], listed['pred_scores'])
     weight = inferencer.model.backbone.layer2[0].conv1.weight
     assert weight.is_contiguous(memory_format=torch.channels_last)
 
 
-def _predict(inferencer, *inputs):
-    return [prediction for batch in inferencer.preprocess(inputs) for prediction in inferencer.forward(batch)]
-
-
-def test_a_scene_is_segmented_as_the_sample_that_it_is_and_any_other_at_its_size(segmentor, tmp_path):
-    config, checkpoint, model, sample = segmentor
+def test_a_scene_is_segmented_as_the_sample_that_it_is_and_any_other_at_its_size(small_model, tmp_path):
+    config, checkpoint, model, sample = small_model(SEGMENTOR)
     image = write_image(tmp_path / 'scene.png', sample['inputs'])
     expected = predict(model, sample)[0].pred_sem_seg.data[0]
     inferencer = apis.SegmentationInferencer(config, checkpoint)
@@ -145,11 +105,12 @@ def test_a_scene_is_segmented_as_the_sample_that_it_is_and_any_other_at_its_size
     result = inferencer([large, str(image)], batch_size=2, return_vis=True)
     assert [labels.shape for labels in result['predictions']] == [(90, 70), (128, 128)]
     assert np.array_equal(result['predictions'][1], expected)
-    assert inferencer.draw(inferencer.pixels(large), _predict(inferencer, large)[0]).shape == large.shape
+    (batch,) = inferencer.preprocess([large])
+    assert inferencer.draw(inferencer.pixels(large), inferencer.forward(batch)[0]).shape == large.shape
 
 
-def test_a_video_is_classified_as_the_sample_that_it_is(video_model, tmp_path):
-    config, checkpoint, model, sample = video_model
+def test_a_video_is_classified_as_the_sample_that_it_is(small_model, tmp_path):
+    config, checkpoint, model, sample = small_model(VIDEOS)
     frames = [frame.permute(1, 2, 0).contiguous().numpy() for frame in sample['inputs'].unbind(1)]
     video = write(tmp_path / 'digits.avi', frames, 'FFV1', size=(32, 32))
     (expected,) = predict(model, sample)
@@ -169,35 +130,30 @@ BLACK = np.zeros((40, 40, 3), np.uint8)
     ('call', 'message'),
     [
         (lambda inferencer: inferencer(BLACK, batch_size=0), 'batch_size=0 must be at least 1'),
-        (lambda inferencer: inferencer(Path('empty')), 'contains no file'),
         (lambda inferencer: inferencer('none.png'), 'there is no image '),
         (lambda inferencer: inferencer('text.png'), 'is no image'),
         (lambda inferencer: apis.extract_tokens(inferencer.model, BLACK), 'images is a single image'),
-        (
-            lambda inferencer: apis.extract_tokens(inferencer.model, [BLACK / 1.0]),
-            r'an image is \(40, 40, 3\), float64',
-        ),
+        (lambda inferencer: apis.extract_tokens(inferencer.model, [BLACK / 1.0]), r'is \(40, 40, 3\), float64'),
     ],
 )
-def test_what_can_not_be_predicted_is_one_line(call, message, classifier, tmp_path, monkeypatch):
+def test_what_can_not_be_predicted_is_one_line(call, message, small_model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / 'empty').mkdir()
     (tmp_path / 'text.png').write_bytes(b'text')
     with pytest.raises(UserError, match=message) as error:
-        call(apis.inferencer_of(classifier[2]))
+        call(apis.inferencer_of(small_model(CLASSIFIER)[2]))
     assert '\n' not in str(error.value)
 
 
-def test_a_model_of_videos_takes_no_arrays_and_names_the_file_that_is_gone(video_model):
-    inferencer = apis.inferencer_of(video_model[2])
+def test_a_model_of_videos_takes_no_arrays_and_names_the_file_that_is_gone(small_model):
+    inferencer = apis.inferencer_of(small_model(VIDEOS)[2])
     with pytest.raises(UserError, match=r'^there is no video .*gone.mp4$'):
         inferencer('gone.mp4')
     with pytest.raises(UserError, match='takes videos: give the path of a file, not an array'):
         inferencer(BLACK)
 
 
-def test_tokens_maps_and_attention_are_the_recorders(classifier, segmentor):
-    *_, model, sample = classifier
+def test_tokens_maps_and_attention_are_the_recorders(small_model):
+    *_, model, sample = small_model(CLASSIFIER)
     images = model.data_preprocessor(pseudo_collate([sample, sample]), False)['inputs']
     model.train()
     extracted = apis.extract_tokens(model, images)
@@ -217,6 +173,6 @@ def test_tokens_maps_and_attention_are_the_recorders(classifier, segmentor):
     again = apis.extract_tokens(model, [image, image])
     assert torch.equal(again.tokens['backbone.layer4.0.tokenizer'], extracted.tokens['backbone.layer4.0.tokenizer'])
     large = np.zeros((60, 80, 3), np.uint8)
-    scenes = apis.extract_tokens(segmentor[2], [large])
+    scenes = apis.extract_tokens(small_model(SEGMENTOR)[2], [large])
     assert scenes.attention['neck.tokenizers.0'].shape == (1, 1, 3, 32, 32)
     assert scenes.maps['neck.projectors.0'].shape[-2:] == (32, 32)

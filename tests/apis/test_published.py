@@ -110,7 +110,6 @@ def test_frames_are_prepared_and_classes_named_as_torchvision_does(caches):
         (SWIN, 'timm', rf'timm://{SWIN_FILE} was not downloaded \(.*\): correct the name, connect to the internet'),
         (SWIN, 'hf://a/b', 'hf://a/b is not loaded, because hf:// is not supported: download it and give its'),
         (SWIN, 'timm://no_such_model', r'timm://no_such_model was not downloaded \(Unknown model \(no_such_model\)\)'),
-        (SWIN, 'torchvision://ResNet18_Weights.NONE', r'torchvision://ResNet18_Weights.NONE was not downloaded'),
     ],
 )
 def test_what_is_not_there_is_one_line(name, library, message, caches):

@@ -29,8 +29,8 @@ def predict(model, sample):
 
 
 @pytest.mark.parametrize('name', SMALL)
-def test_a_saved_model_predicts_the_same_bits(name, small, saved):
-    (config, _, model, sample), folder = small[name], saved[name]
+def test_a_saved_model_predicts_the_same_bits(name, small_model, saved):
+    (config, _, model, sample), folder = small_model(name), saved[name]
     assert {path.name for path in folder.iterdir()} == {'config.json', 'model.safetensors'}
     assert describe(read_folder(folder)) == describe(model.cfg)  # tuples are tuples
     for again in (apis.get_model(str(folder), pretrained=True), apis.get_model(config, pretrained=folder)):
@@ -40,8 +40,8 @@ def test_a_saved_model_predicts_the_same_bits(name, small, saved):
     assert not torch.equal(predict(apis.get_model(folder, pretrained=False), sample), predict(model, sample))
 
 
-def test_the_config_of_a_folder_finds_its_weights_anywhere_and_takes_options(small, saved, tmp_path, monkeypatch):
-    (_, _, model, sample), folder = small[CLASSIFIER], saved[CLASSIFIER]
+def test_the_config_of_a_folder_finds_its_weights_anywhere_and_takes_options(small_model, saved, tmp_path, monkeypatch):
+    (_, _, model, sample), folder = small_model(CLASSIFIER), saved[CLASSIFIER]
     monkeypatch.chdir(folder.parent)
     cfg = resolve_config(f'./{folder.name}', {'test_cfg.fp16': True})
     assert cfg.test_cfg == dict(fp16=True)
@@ -49,8 +49,8 @@ def test_the_config_of_a_folder_finds_its_weights_anywhere_and_takes_options(sma
     assert torch.equal(predict(apis.get_model(cfg), sample), predict(model, sample))
 
 
-def test_data_sets_and_paths_of_this_machine_are_not_saved(small, tmp_path):
-    model = small[CLASSIFIER][2]
+def test_data_sets_and_paths_of_this_machine_are_not_saved(small_model, tmp_path):
+    model = small_model(CLASSIFIER)[2]
     cfg = Config(model.cfg.to_dict())
     load = dict(type='LoadImageFromFile', backend_args=dict(backend='local'))
     steps = [dict(type='ResizeEdge', scale=36, interpolation='bicubic'), dict(type='CenterCrop', crop_size=32), PACK]
@@ -82,8 +82,8 @@ def test_a_distilled_model_is_saved_without_its_teacher():
         ({'test_dataloader.dataset.pipeline': [SOLARIZE, PACK]}, r"^pipeline\.0\.type='Solarize' is"),
     ],
 )
-def test_what_a_folder_can_not_hold_is_named(change, message, small, tmp_path):
-    model = small[CLASSIFIER][2]
+def test_what_a_folder_can_not_hold_is_named(change, message, small_model, tmp_path):
+    model = small_model(CLASSIFIER)[2]
     cfg = Config(model.cfg.to_dict())
     cfg.merge_from_dict(change)
     with pytest.raises(UserError, match=rf'{message} none .* \(tools/publish\.py\) and a config$'):

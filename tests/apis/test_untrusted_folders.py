@@ -198,19 +198,15 @@ ATTACKS = {
 CROP = dict(type='CenterCrop', crop_size=32)
 # What is no attack: what is put where, or the whole text, and how it is refused.
 BAD = {
-    'another kind': ('{"architectures": ["ResNet"]}', 'lacks library, format, scope, model, pipeline'),
     'a word': ('"library, format, scope, model, pipeline"', 'config.json contains a str, not a dict; give a folder'),
     'no JSON': ('model = dict()', 'is damaged: JSONDecodeError: Expecting value'),
     'too deep': ('[' * 200_000, 'is damaged: RecursionError: '),
     'no number': ('model.backbone.num_tokens', float('nan'), 'num_tokens=nan is not a string, or a number up to 131'),
     'another format': ('format', 1, 'is not a model of visual-transformers in format 4'),
-    'no model': ('model', [], 'model has no type'),
     'a function': ('model.neck.type', 'os.system', "neck.type='os.system' is none of the types of saved models"),
     'another scope': ('scope', 'os', "scope='os' is none of mmpretrain, mmseg"),
     'weights to begin from': ('model.init_cfg', {}, "model has the key 'init_cfg', which is not allowed"),
     'a wrong number': ('model.backbone.depth', 'eighteen', "depth='eighteen' is not allowed in a saved model"),
-    'a file': ('model.head.loss.class_weight', 'weights.pkl', "='weights.pkl' is not allowed in a saved"),
-    'a step': ('pipeline', [dict(type='os.abort')], "pipeline.0.type='os.abort' is none of the types"),
     'an expression': ('pipeline', [dict(type='Resize', interpolation='1+1')], "0.interpolation='1+1' is not allowed"),
     'a step of another size': ('pipeline', [CROP | dict(crop_size=-1)], 'is damaged: AssertionError'),
     'a shape of text': ('shape', ['3', 32, 32], "shape=['3', 32, 32] is not the shape of an input"),

@@ -14,11 +14,6 @@ LIMITED = ROOT / 'tests/bad_input/limited_tool.py'
 TIMEOUT = 120  # seconds, against a hang
 
 
-def train(folder, config, *arguments, **options):
-    (folder / 'config.py').write_text(config)
-    return run_forked('train.py', 'config.py', *arguments, cwd=folder, **options)
-
-
 def test_a_run_that_fails_does_not_wait_for_its_workers(tmp_path):
     config = f"{DIGITS}custom_imports = dict(imports=['vt', 'bad_input.steps'])\n"
     config += "custom_hooks = [dict(type='StartAndFail')]\n"
@@ -49,7 +44,8 @@ def test_a_port_in_use(tmp_path):
         port = taken.getsockname()[1]
         place = dict(RANK='0', LOCAL_RANK='0', WORLD_SIZE='2', MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port))
         env = dict(os.environ, CUDA_VISIBLE_DEVICES='', **place)
-        result = train(tmp_path, DIGITS, env=env)
+        (tmp_path / 'config.py').write_text(DIGITS)
+        result = run_forked('train.py', 'config.py', cwd=tmp_path, env=env)
     assert_one_line(result, f'error: rank 0: config.py: could not connect to the other processes at 127.0.0.1:{port} (')
 
 

@@ -3,21 +3,15 @@
 A kind is a function of the path to write and of the marker's.
 """
 
-import functools
 import importlib
 import io
-import operator
 import os
 import pickle
-import pydoc
 import shlex
-import subprocess
 import tarfile
-import timeit
 import warnings
 
 import numpy as np
-import numpy.testing
 import torch
 import torch.jit.unsupported_tensor_ops
 import torch.utils.collect_env
@@ -41,10 +35,6 @@ def python_that_makes(marker):
     return f'open({str(marker)!r}, "w").close()'
 
 
-def command_that_makes(marker):
-    return f'touch {shlex.quote(str(marker))}'
-
-
 def globals_of(function, name):
     """An object that a Python function's module knows, by attributes and calls alone."""
     known = Call(getattr, function, '__globals__')
@@ -62,30 +52,21 @@ def getattr_chain(marker):
 
 def calls(marker):
     """What a pickle holds, by kind."""
-    python, command = python_that_makes(marker), command_that_makes(marker)
+    python, command = python_that_makes(marker), f'touch {shlex.quote(str(marker))}'
     execute = Call(exec, python)
-    call_in_shell, call_it = functools.partial(subprocess.call, shell=True), operator.methodcaller('__call__', python)
     system = Call(getattr, Call(importlib.import_module, 'os'), 'system')
     return {
         'os.system': Call(os.system, command),
         'eval': Call(eval, python),
         'exec': execute,
         'open': Call(open, str(marker), 'w'),
-        'subprocess': Call(subprocess.getoutput, command),
-        'timeit': Call(timeit.timeit, python, 'pass', timeit.default_timer, 1),
         'map over os.system': Call(next, Call(map, os.system, [command])),
-        'functools.partial': Call(next, Call(map, call_in_shell, [command])),
-        'functools.reduce': Call(functools.reduce, exec, [python, {}]),
-        'operator.methodcaller': Call(next, Call(map, call_it, [exec])),
-        'pydoc.pipepager': Call(pydoc.pipepager, '', command),
         'getattr of a module': Call(next, Call(map, system, [command])),
         'getattr chain': getattr_chain(marker),
         'any function by _rebuild_from_type_v2': Call(_rebuild_from_type_v2, os.system, int, (command,), {}),
         'torch.utils.collect_env.run': Call(torch.utils.collect_env.run, command),
         'torch execWrapper': Call(torch.jit.unsupported_tensor_ops.execWrapper, python, {}, {}),
-        'numpy runstring': Call(np.testing.runstring, python, {}),
         'nested torch.load': Call(torch.storage._load_from_bytes, saved(execute)),
-        'nested pickle.loads': Call(pickle.loads, pickle.dumps(execute)),
         'numpy array of objects': np.array([execute], dtype=object),
         'numpy scalar of an object': Call(np._core.multiarray.scalar, np.dtype('O'), execute),
         'Config.fromstring': Call(Config.fromstring, python, '.py'),

@@ -77,10 +77,6 @@ def history(log, count, length):
     return named('mmengine.logging.history_buffer.HistoryBuffer') + b')\x81}(' + state + b'ub'
 
 
-def inside(opening, closing, levels):
-    return opening * levels + b'N' + closing * levels
-
-
 WEIGHTS = text('state_dict') + b'}' + text('weight') + tensor() + b's'
 
 
@@ -103,62 +99,35 @@ OBJECTS = {
     # What is met many times.
     'lists that double': doubling(90),
     # Depth.
-    'deep lists': inside(b']', b'a', 5_000),
-    'deep tuples': inside(b'', b'\x85', 5_000),
-    'deep dicts': inside(b'}K\x01', b's', 5_000),
+    'deep lists': b']' * 5_000 + b'N' + b'a' * 5_000,
+    'deep dicts': b'}K\x01' * 5_000 + b'N' + b's' * 5_000,
     'deep calls': named('numpy.dtype') + put(0) + b'N' + (b'\x85' + put(1) + get(0) + get(1) + b'R') * 300,
     'a long key in deep dicts': b'}' + text('k' * MEGABYTE) + put(0) + (b'}' + get(0)) * 250 + b'N' + b's' * 251,
     'a list in itself': b']' + put(0) + get(0) + b'a',
     'a dict in itself': b'}' + put(0) + b'K\x01' + get(0) + b's',
-    'lists in each other': b'(]' + put(0) + b']' + put(1) + get(0) + b'a' + get(0) + get(1) + b'at',
     'an object in its state': call('numpy.dtype') + put(0) + b'(' + get(0) + b'tb',
     # Lengths that are claimed.
     'a text of 4 GB': b'X\xff\xff\xff\xffshort',
-    'a text of 8 EB': b'\x8d' + b'\xff' * 7 + b'\x7fshort',
     'bytes of 4 GB that are not there': b'B\xff\xff\xff\xffshort',
-    'a bytearray of 8 EB': b'\x96' + b'\xff' * 7 + b'\x7fshort',
     'a number of 2 GB': b'\x8b\xff\xff\xff\x7fshort',
     'a place of the memo': b'N' + b'r\xff\xff\xff\xff',
     # Tensors.
     'a tensor of one number in 10^10 places': WIDE,
     'a tensor larger than its storage': tensor(numbers(10**9)),
     'a tensor behind its storage': tensor(offset=number(10**9)),
-    'a tensor before its storage': tensor(offset=number(-1)),
     'a tensor of negative size': tensor(numbers(-4)),
-    'a tensor of negative strides': tensor(numbers(4), numbers(-1)),
     'a tensor of endless sizes': tensor(numbers(2**2000, 2**2000), numbers(0, 0)),
     'a tensor of 100,000 dimensions': tensor(b'(' + b'K\x01' * 100_000 + b't', b'(' + b'K\x01' * 100_000 + b't'),
     'a tensor of the size NaN': tensor(b'(G' + struct.pack('>d', float('nan')) + b't'),
-    'a tensor of the size true': tensor(b'\x88\x85'),
-    'a tensor of no size': tensor(b'N'),
     'a tensor with hooks': tensor(more=b'\x89}K\x01' + named('builtins.set') + b's'),
     'a tensor of bytes as numbers': call(
         'torch._utils._rebuild_tensor_v3',
         storage(16, 'torch.storage.UntypedStorage') + ZERO + numbers(16) + ONE + NO_HOOKS + named('torch.float64'),
     ),
-    'a parameter with a state': call(
-        'torch._utils._rebuild_parameter_with_state',
-        tensor() + b'\x89}' + b'}' + text('numel') + named('builtins.set') + b's',
-    ),
     'a parameter of a wide tensor': call('torch._utils._rebuild_parameter', WIDE + NO_HOOKS),
     'a parameter of a number': call('torch._utils._rebuild_parameter', number(10**9), b'\x89', b'}'),
-    'a sparse tensor': call(
-        'torch._utils._rebuild_sparse_tensor',
-        call('torch.serialization._get_layout', text('torch.sparse_coo')),
-        b'(' + tensor() + tensor() + numbers(10**9, 10**9) + b't',
-    ),
-    'a meta tensor': call(
-        'torch._utils._rebuild_meta_tensor_no_storage', named('torch.float32') + numbers(10**15) + ONE + b'\x89'
-    ),
-    'a subclass without memory': call(
-        'torch._utils._rebuild_wrapper_subclass',
-        named('torch.Tensor') + named('torch.float32') + numbers(10**9) + numbers(0) + ZERO + b'N' + text('cpu'),
-        b'\x89',
-    ),
     'a storage longer than its record': tensor(held=storage(10**9)),
-    'a storage of negative length': tensor(held=storage(-4)),
     'a storage that is not there': tensor(held=storage(4, key=text('7'))),
-    'a storage of no type': tensor(held=storage(4, 'torch.float32')),
     'something else by reference': b'(' + text('module') + text('x' * 100) + b'tQ',
     'a dict whose items are a function': (
         call('collections.OrderedDict') + b'}' + text('items') + named('builtins.set') + b'sb'
@@ -254,16 +223,13 @@ FILES |= {
     'a part in capitals': twice('a/data.pkl', 'a/DATA.PKL'),
     'a part outside': twice('a/data.pkl', 'b/data.pkl'),
     'a name that ends early': twice('a/data.pkl\0', 'a/data.pkl'),
-    'no parts': twice(),
     'a pickle that unfolds': lambda path: archive(path, checkpoint(b'(' + b'N' * 10**8 + b't'), zipfile.ZIP_DEFLATED),
     'no pickle': lambda path: archive(path, b''),
     'older: views': of_legacy(b'(' + STORAGE_OF_FOUR + b'(' + text('1') + b'K\x00K\x04ttQ'),
     'older: other lengths of storages': of_legacy(b'N', 10**12),
-    'older: negative lengths of storages': of_legacy(b'N', -1),
     'safetensors of a header of 8 EB': lambda path: path.write_bytes(b'\xff' * 7 + b'\x7f{}'),
     'safetensors of endless sizes': of_shape(f'[0,{2**62},{2**62}]'),
     'safetensors larger than its data': of_shape(f'[{10**12}]'),
-    'safetensors of negative sizes': of_shape('[-1]'),
     'safetensors with two of a name': safetensors(b'{"a":%s,"a":%s}' % (FOUR_BYTES, FOUR_BYTES), bytes(8)),
     'safetensors that overlap': safetensors(b'{"a":%s,"b":%s}' % (FOUR_BYTES, FOUR_BYTES), bytes(4)),
     'safetensors, nested': safetensors(b'{"a":' + b'[' * MEGABYTE),

@@ -60,11 +60,10 @@ def build_runner(work_dir, optimizer, epochs=1, runner='VTRunner', wrapper=None,
         param_scheduler=[dict(type='MultiStepLR', milestones=[1]), dict(type='LinearLR', end=1)],
         default_hooks=dict(checkpoint=dict(type='CheckpointHook' if runner == 'Runner' else 'vt.CheckpointHook')),
     )
-    cfg |= (
-        dict(model=dict(type='SmallLine'), experiment_name=f'{work_dir.name}_{id(options)}', default_scope='mmengine')
-        | options
+    cfg |= dict(
+        model=dict(type='SmallLine'), experiment_name=f'{work_dir.name}_{id(options)}', default_scope='mmengine'
     )
-    return RUNNERS[runner].from_cfg(Config(cfg))
+    return RUNNERS[runner].from_cfg(Config(cfg | options))
 
 
 load_part = partial(load_weights, whole=False)

@@ -333,18 +333,14 @@ SECOND = {name: tensor for name, tensor in WHOLE.items() if 'layers.1.' in name}
 QUERIES = {name: third for name, third in apart(WHOLE).items() if '.attn.q.' in name}
 QKV = 'backbone.stages.0.blocks.0.attention.part.qkv'
 BAD = {
-    'the last stage missing': (without(WHOLE, 'layers.3.'), 'lacks backbone.stages.3'),
     'other classes': (microsoft(classes=5), r'head.fc.weight is \(5, 96\), the model needs \(7, 96\)'),
     'a block too many': (microsoft(depth=2), 'also has backbone.stages.0.blocks.1'),
-    'all tables missing': (without(WHOLE, 'bias_table'), 'lacks backbone.stages.0.blocks.0.attention.part.bias.table'),
     'a table of another window': (WHOLE | {TABLE: torch.ones(12, 2)}, 'the grid of its 12 positions is unknown'),
     'a head too many': (WHOLE | {'head_dist.weight': torch.ones(7, 96)}, 'also has head.fc_distillation.weight'),
     'half a prefix': (without(WHOLE, 'layers.1.') | renamed(SECOND, '^', 'net.'), 'lacks backbone.stages.1'),
     'queries alone': (without(WHOLE, '.qkv.') | QUERIES, f'lacks {QKV}'),
     'q, k and v apart and together': (WHOLE | apart(WHOLE), 'also has backbone.stages.0.blocks.0.attention.part.key'),
-    'an absolute position': (WHOLE | dict(absolute_pos_embed=torch.ones(1, 256, 12)), 'also has backbone.absolute'),
     'one tensor by two names': (WHOLE | {'norm3.weight': torch.zeros(96)}, 'are both backbone.stages.3.norm.weight of'),
-    'a ViT': (timm.create_model('deit_tiny_patch16_224', depth=2).state_dict(), '(lacks|needs)'),
 }
 
 
@@ -400,17 +396,3 @@ def test_resnets_give_their_maps(pair):
         found, expected = ours(images), maps_of(theirs, images)
     for one, other in zip(found, expected):
         assert (one - other).abs().max() < 1e-12 * other.abs().max()
-
-
-@pytest.mark.parametrize(
-    ('source', 'options', 'words'),
-    [
-        ('timm resnet50d', dict(type='vt.VTResNet', depth=50), r'layer1\.0\.downsample\.1\.weight is'),
-        ('timm seresnext50_32x4d', dict(type='ResNeXt', depth=50), r'also has layer1\.0\.se\.fc1\.bias'),
-    ],
-)
-def test_resnets_of_another_form_are_refused(source, options, words):
-    init_default_scope('mmpretrain')
-    with pytest.raises(UserError, match=words) as raised:
-        load_part(MODELS.build(options), build_public(*source.split()).state_dict())
-    assert '\n' not in str(raised.value)

@@ -2,11 +2,9 @@
 
 import pytest
 import torch
-import torchvision
 from checkpoints.small_models import load_part
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mmengine.logging import MMLogger
 from mmengine.registry import init_default_scope
 from mmpretrain.models.backbones import ResNet
 from mmpretrain.registry import MODELS
@@ -106,7 +104,7 @@ def test_a_grid_is_not_guessed(trained, built, options, words, tmp_path):
 
 
 def test_frames_are_not_guessed():
-    """Eight frames of 2x2 are as many as two of 4x4."""
+    """Eight frames of 2x2 are as many as two of 4x4; the grid of the first positions gives that of coarser stages."""
     for known, expected in (
         (FileGrids(given=(2, 4, 4)), (2, 4, 4)),
         (FileGrids(None, (4, 8, 8), (16, 4, 4)), (2, 4, 4)),
@@ -115,9 +113,6 @@ def test_frames_are_not_guessed():
         assert known.find((8, 2, 2), 32) == expected
     with pytest.raises(UserError, match=r'32 positions is unknown, .* grid=\(frames, height, width\)'):
         FileGrids().find((8, 2, 2), 32)
-
-
-def test_the_first_positions_grid_gives_that_of_coarser_stages():
     grids = FileGrids(given=(28, 14))
     assert [grids.find((56, 56), 28 * 14), grids.find((28, 28), 14 * 7)] == [(28, 14), (14, 7)]
 
@@ -128,9 +123,7 @@ def test_the_first_positions_grid_gives_that_of_coarser_stages():
         ('image_size=224', (224, 224)),
         ('image_size=[16, 8, 8,\n]', (16, 8, 8)),
         ('image_size=(\n    16,\n    8,\n), image_size=(16, 8)', (16, 8)),
-        ('image_size=16, image_size=(16, 8)', None),
         ('image_size=' + 500 * '9', None),
-        ('', None),
     ],
 )
 def test_an_image_size_is_read_of_a_configs_text(text, size, tmp_path):
@@ -159,19 +152,6 @@ def test_load_from_is_init_cfg_bit_by_bit_and_both_say_what_they_do(tmp_path, li
         changes = f'resized: 1 ({prefix}stages.0.position.vectors from 16x4 to 8x12)'
         left = f'new in the model: {new}; left out of the file: 2 (head.*); format: the'
         assert f'{file}: 16 tensors loaded; {changes}; {left}' in line
-
-
-def test_a_file_of_a_whole_model_and_one_that_lacks_a_tensor(tmp_path, lines):
-    model = classifier((32, 32))
-    state = model.state_dict()
-    load_part(model, save(tmp_path / 'a.pth', model))
-    assert '18 tensors loaded; resized: none; new in the model: none; left out of the file: none; format' in lines[0]
-    key = 'backbone.stages.0.blocks.0.attention.part.qkv.weight'
-    del state[key], state['head.fc.weight']
-    torch.save(state, tmp_path / 'a.pth')
-    with pytest.raises(UserError, match=rf'a\.pth does not fit: of 18 tensors it lacks {key}; give a'):
-        load_part(model, tmp_path / 'a.pth')
-    load_part(model, tmp_path / 'a.pth', may_differ=(key,))
 
 
 def test_a_whole_load_resizes_too_but_not_to_go_on(tmp_path, lines):
@@ -263,30 +243,18 @@ def test_a_model_by_name_loads_what_its_options_name(tmp_path):
         get_model('vt-resnet18_digits', 'other.pth', backbone=dict(init_cfg=init_cfg))
 
 
-def test_a_public_classifier_is_loaded_with_its_head_or_refused(tmp_path):
-    name, reference = 'resnet18_8xb32-90e_in1k', torchvision.models.resnet18(num_classes=10)
-    torch.save(reference.state_dict(), tmp_path / 'ten.pth')
-    with pytest.raises(UserError, match=r'head\.fc\.weight is \(10, 512\), the model needs \(1000, 512\)'):
-        get_model(name, tmp_path / 'ten.pth')
-    model, images = get_model(name, tmp_path / 'ten.pth', head=dict(num_classes=10)), torch.rand(1, 3, 64, 64)
-    assert torch.equal(model(images), reference.eval()(images))
-
-
 def tokens(**options):
     embed = dict(type='vt.PatchEmbed', kernel_size=4)
     stage = dict(channels=16, depth=1, num_heads=2, embed=embed) | options
     return dict(type='vt.TokenBackbone', image_size=32, stages=[stage])
 
 
-WINDOWS = dict(type='vt.WindowAttention', windows=dict(type='vt.Windows', window=4))
 SMALL = dict(channels=16, depths=(1, 1))
 # Backbones, and the convolution of each that takes the image.
 BACKBONES = {
     'VT-ResNet': (dict(type='vt.VTResNet', depth=18, num_tokens=4, token_channels=32), 'conv1'),
     'ResNet-D': (dict(type='ResNetV1d', depth=50), 'stem.0.conv'),
     'DeiT': (tokens(class_tokens=1), 'stages.0.embed.projection'),
-    'Swin': (tokens(attention=WINDOWS), 'stages.0.embed.projection'),
-    'MViT': (dict(type='vt.MViT', arch=SMALL, image_size=32), 'stages.0.embed.projection'),
     'MViT, videos': (dict(type='vt.MViT', arch=SMALL, image_size=32, num_frames=4), 'stages.0.embed.projection'),
 }
 
@@ -299,11 +267,7 @@ def adapted(weight, number):
 
 
 @settings(max_examples=30)
-@given(
-    st.integers(1, 13),
-    st.sampled_from([(8, 3, 7, 7), (5, 3, 4, 4), (6, 3, 3, 7, 7)]),
-    st.integers(0, 99),
-)
+@given(st.integers(1, 13), st.sampled_from([(8, 3, 7, 7), (5, 3, 4, 4), (6, 3, 3, 7, 7)]), st.integers(0, 99))
 def test_channels_are_adapted_as_timm_does(number, shape, seed):
     """An image whose channels are equal gives the same as before, if these weigh the same."""
     weight = torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
@@ -323,26 +287,16 @@ def build(config, **options):
     return backbone
 
 
-@pytest.fixture
-def log(caplog):
-    """What mmengine's logger says."""
-    logger = MMLogger.get_current_instance()
-    logger.addHandler(caplog.handler)
-    with weights_only():
-        yield caplog
-    logger.removeHandler(caplog.handler)
-
-
 @pytest.mark.parametrize('number', [1, 4, 13])
 @pytest.mark.parametrize('name', BACKBONES)
-def test_a_stem_answers_a_constant_image_as_before(name, number, log):
+def test_a_stem_answers_a_constant_image_as_before(name, number, lines):
     config, stem = BACKBONES[name]
     file, model = build(config), build(config, in_channels=number)
     assert load_part(model, dict(state_dict=file.state_dict())) == file.state_dict().keys()
     old, new = (backbone.get_submodule(stem).weight.double() for backbone in (file, model))
     torch.testing.assert_close(new, adapted(old, number), rtol=1e-6, atol=1e-7)
     how = 'summed' if number == 1 else 'repeated and scaled'
-    assert f'channels: {stem}.weight from 3 to {number}, {how}' in log.text
+    assert f'channels: {stem}.weight from 3 to {number}, {how}' in lines[0]
     model(torch.ones(1, number, *[32] * (old.ndim - 2)))
 
 

@@ -51,7 +51,6 @@ def test_what_is_published_is_the_weights_and_what_they_are(tmp_path):
         (['a.pth', 'a.pth'], 'the name of a published checkpoint must end with .safetensors'),
         (['none.pth', 'a.safetensors'], 'there is no checkpoint none.pth'),
         (['a.pth'], 'give CHECKPOINT and OUT, or --show FILE'),
-        (['--show', 'a.pth'], 'a.pth is not a .safetensors file'),
         (['--show', 'changed-01234567.safetensors'], 'its content has the digits'),
         (['a.pth', 'b.safetensors', '--config', 'a.py', '--format', 'timm'], '--model'),
     ],
@@ -110,10 +109,8 @@ def trained(cfg, path):
     return model
 
 
-DEIT, RESNET = (
-    ('deit-small_16xb64-300e_in1k', dict(stages=[dict(channels=192, num_heads=3)])),
-    'resnet18_8xb32-90e_in1k',
-)
+DEIT = 'deit-small_16xb64-300e_in1k', dict(stages=[dict(channels=192, num_heads=3)])
+RESNET = 'resnet18_8xb32-90e_in1k'
 EMBED = dict(type='vt.PatchEmbed', kernel_size=3, stride=2, padding=1, norm_cfg=dict(type='LN'))
 PVT = dict(stages=[dict(channels=channels, depth=2, embed=EMBED) for channels in (32, 64, 160, 256)])
 PVT['stages'][0]['embed'] = EMBED | dict(kernel_size=7, stride=4, padding=3)

@@ -71,27 +71,20 @@ def npy(shape, dtype='<f4'):
     return b'\x93NUMPY\x01\x00' + struct.pack('<H', len(header)) + header
 
 
-def saved(pixels, **options):
-    stream = BytesIO()
-    tifffile.imwrite(stream, pixels, **options)
-    return stream.getvalue()
-
-
-def tiff(tags, next_page=0):
+def tiff(tags):
     entries = b''.join(struct.pack('<HHII', tag, 4, 1, value) for tag, value in sorted(tags.items()))
-    return b'II*\0' + struct.pack('<IH', 8, len(tags)) + entries + struct.pack('<I', next_page) + bytes(64)
+    return b'II*\0' + struct.pack('<IH', 8, len(tags)) + entries + bytes(68)
 
 
 SIZES = {256: 4, 257: 4, 258: 8, 259: 1, 262: 1, 273: 8, 277: 1, 278: 4, 279: 16}
 HOSTILE = {
     'wide.npy': (npy((9_000, 8_000, 4)), 'million pixels'),
-    'deep.npy': (npy((1_000, 1_000, 1_000)), 'million values'),
     'cut.npy': (npy((20, 30, 4)) + bytes(100), 'is damaged: '),
     'objects.npy': (npy((4, 4, 1), '|O') + bytes(100), 'is damaged: '),
     'nan.npy': (npy((2, 2)) + np.array([0, 1, np.nan, np.inf], 'f4').tobytes(), 'has 2 values that are NaN'),
+    'cut.tif': (tiff(SIZES | {273: 8_000}), 'is damaged: '),
     'wide.tif': (tiff(SIZES | {256: 90_000, 257: 90_000}), 'million pixels'),
     'deep.tif': (tiff(SIZES | {256: 8_000, 257: 8_000, 277: 60_000}), 'million'),
-    'cut.tif': (saved(image(4), photometric='minisblack', planarconfig='contig')[:1_000], 'is damaged: '),
 }
 
 
@@ -129,8 +122,3 @@ def test_pixels_without_data_are_refused(marked, refused, tmp_path):
             load(tmp_path / 'a.tif')
     else:
         assert np.array_equal(load(tmp_path / 'a.tif')['img'], pixels)
-
-
-def test_pages_in_a_circle_end(tmp_path):
-    (tmp_path / 'a.tif').write_bytes(tiff(SIZES, next_page=8))
-    assert load(tmp_path / 'a.tif')['img_shape'] == (4, 4)

@@ -33,11 +33,6 @@ def classifier(folder):
     return made
 
 
-@pytest.fixture(scope='module')
-def segmentor(folder):
-    return make(folder, 'vt-fpn_r18_digit-scenes')
-
-
 @pytest.fixture
 def image(tmp_path):
     path = tmp_path / '<b>mine.png'
@@ -80,8 +75,8 @@ def test_a_report_of_two_models_stands_alone_and_has_the_recorders_numbers(folde
     assert scores[0] == [expected['pred_class'], f'{100 * expected["pred_score"]:.2f}']
 
 
-def test_levels_of_a_segmentor_and_their_measures(segmentor):
-    inferencer = apis.SegmentationInferencer(*segmentor[:2])
+def test_levels_of_a_segmentor_and_their_measures(small_model):
+    inferencer = apis.SegmentationInferencer(*small_model('vt-fpn_r18_digit-scenes')[:2])
     (first,) = pick_from_test_set(inferencer.model.cfg, 1)
     look = look_at(inferencer, first.source)
     assert list(look.modules) == [f'neck.tokenizers.{level}' for level in range(4)]

@@ -40,18 +40,9 @@ train_dataloader = dict(
     sampler=dict(type='RepeatAugSampler', num_repeats=2),
     dataset=dict(dataset, pipeline=train_pipeline),
 )
-val_dataloader = dict(
-    batch_size=4,
-    num_workers=0,
-    sampler=dict(type='DefaultSampler', shuffle=False),
-    dataset=dict(dataset, pipeline=val_pipeline),
-)
-test_dataloader = dict(
-    batch_size=4,
-    num_workers=0,
-    sampler=dict(type='DefaultSampler', shuffle=False),
-    dataset=dict(dataset, pipeline=test_pipeline),
-)
+in_order = dict(batch_size=4, num_workers=0, sampler=dict(type='DefaultSampler', shuffle=False))
+val_dataloader = dict(in_order, dataset=dict(dataset, pipeline=val_pipeline))
+test_dataloader = dict(in_order, dataset=dict(dataset, pipeline=test_pipeline))
 val_evaluator = test_evaluator = dict(type='Accuracy', topk=(1,))
 default_hooks = dict(checkpoint=dict(max_keep_ckpts=2), logger=dict(interval=1))
 train_cfg = dict(max_epochs=3)

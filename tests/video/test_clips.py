@@ -20,14 +20,7 @@ def starts(num_frames, **options):
 
 @pytest.mark.parametrize(
     ('num_frames', 'num_clips', 'expected'),
-    [
-        (300, 1, [119]),
-        (300, 2, [0, 239]),
-        (300, 5, [0, 60, 120, 179, 239]),
-        (61, 3, [0, 0, 0]),
-        (62, 2, [0, 1]),
-        (10, 2, [0, 0]),
-    ],
+    [(300, 1, [119]), (300, 5, [0, 60, 120, 179, 239]), (62, 2, [0, 1]), (10, 2, [0, 0])],
 )
 def test_clips_are_spread_from_end_to_end(num_frames, num_clips, expected):
     """A clip of 16 frames, every 4th, spans 61."""
@@ -48,13 +41,9 @@ def test_frames_of_clips(tmp_path):
     assert results['img_shape'] == results['ori_shape'] == (48, 64)
     for frame, index in zip(results['frames'], [0, 3, 6, 9, 20, 23, 26, 29], strict=True):
         assert np.array_equal(frame, frames[index])
-
-
-def test_a_short_video_repeats_its_last_frame(tmp_path):
-    frames = draw(6)
-    info = dict(img_path=str(write(tmp_path / 'a.avi', frames, 'FFV1')))
-    loaded = LoadClips(4, 3, num_clips=1).transform(info)['frames']
-    assert [next(i for i in range(6) if np.array_equal(frame, frames[i])) for frame in loaded] == [0, 3, 5, 5]
+    short = dict(img_path=str(write(tmp_path / 'b.avi', frames[:6], 'FFV1')))
+    for frame, index in zip(LoadClips(4, 3, num_clips=1).transform(short)['frames'], [0, 3, 5, 5], strict=True):
+        assert np.array_equal(frame, frames[index])  # the last one is repeated
 
 
 RANDOM = dict(
@@ -62,7 +51,6 @@ RANDOM = dict(
     flip=dict(type='RandomFlip', prob=0.5, direction='horizontal'),
     augment=dict(type='RandAugment', policies='timm_increasing', num_policies=4, total_level=10, magnitude_level=7),
     erase=dict(type='RandomErasing', erase_prob=0.5, mode='rand', fill_color=[90] * 3, fill_std=[50] * 3),
-    jitter=dict(type='ColorJitter', brightness=0.4, contrast=0.4, saturation=0.4),
 )
 
 
