@@ -1,7 +1,7 @@
 """Multiscale vision transformers as Fan et al. (2021) and Li et al. (2022) write them: the oracle of the tests.
 
-Windows, heads and pairs of tokens are taken one by one; a grid has as many sides as it likes. Letters: K class tokens,
-P tokens of the grid, C channels, d channels of a head.
+Heads and pairs of tokens are taken one by one; poolings are PyTorch's, and a grid has two sides or three. Letters: K
+class tokens, P tokens of the grid, C channels, d channels of a head.
 """
 
 from fractions import Fraction
@@ -11,36 +11,18 @@ from math import floor, prod
 import torch
 from published_survey import Weights, gelu, layer_norm, linear, under
 from torch import Tensor
+from torch.nn.functional import avg_pool3d, conv3d, max_pool3d
 
 Size = tuple[int, ...]
 
 
-def windows(size: Size, kernel: Size, stride: Size) -> list[list[list[int]]]:
-    """The places ``[side, ...]`` under a kernel at each of its stands; a frame keeps odd kernels centred."""
-    padding = [k // 2 if k % 2 else max(0, k - s) // 2 for k, s in zip(kernel, stride)]
-    lengths = [(side + 2 * p - k) // s + 1 for side, p, k, s in zip(size, padding, kernel, stride)]
-    return [
-        [
-            [stand * s - p + offset for stand, s, p, offset in zip(stands, stride, padding, offsets)]
-            for offsets in product(*map(range, kernel))
-        ]
-        for stands in product(*map(range, lengths))
-    ]
+def frame(kernel: Size, stride: Size) -> Size:
+    """The padding, which keeps odd kernels centred."""
+    return tuple(k // 2 if k % 2 else max(0, k - s) // 2 for k, s in zip(kernel, stride))
 
 
 def pooled_size(size: Size, kernel: Size, stride: Size) -> Size:
-    padding = [k // 2 if k % 2 else max(0, k - s) // 2 for k, s in zip(kernel, stride)]
-    return tuple((side + 2 * p - k) // s + 1 for side, p, k, s in zip(size, padding, kernel, stride))
-
-
-def number(place: list[int], size: Size) -> int | None:
-    """Which token of the grid stands at a place; None outside."""
-    if any(not 0 <= index < side for index, side in zip(place, size)):
-        return None
-    count = 0
-    for index, side in zip(place, size):
-        count = count * side + index
-    return count
+    return tuple((side + 2 * p - k) // s + 1 for side, p, k, s in zip(size, frame(kernel, stride), kernel, stride))
 
 
 def pool(x: Tensor, size: Size, kernel: Size, stride: Size, mode: str, w: Weights | None = None) -> Tensor:
@@ -48,18 +30,14 @@ def pool(x: Tensor, size: Size, kernel: Size, stride: Size, mode: str, w: Weight
     if prod(kernel) * prod(stride) == 1:
         return x
     classes, grid = x[: len(x) - prod(size)], x[len(x) - prod(size) :]
-    tokens = []
-    for window in windows(size, kernel, stride):
-        seen = [(index, number(place, size)) for index, place in enumerate(window)]
-        seen = [(index, token) for index, token in seen if token is not None]
-        if mode == 'convolution':
-            kernels = w['weight'].reshape(grid.shape[1], -1)
-            tokens.append(sum(kernels[:, index] * grid[token] for index, token in seen))
-        elif mode == 'max':
-            tokens.append(torch.stack([grid[token] for _, token in seen]).amax(dim=0))
-        else:
-            tokens.append(sum(grid[token] for _, token in seen) / len(window))
-    x = torch.cat([classes, torch.stack(tokens)])
+    size, kernel, stride = ((1,) * (3 - len(sides)) + tuple(sides) for sides in (size, kernel, stride))  # of a clip
+    grid, places = grid.T.reshape(1, -1, *size), dict(stride=stride, padding=frame(kernel, stride))
+    if mode == 'convolution':
+        channels = grid.shape[1]
+        grid = conv3d(grid, w['weight'].reshape(channels, 1, *kernel), groups=channels, **places)
+    else:
+        grid = dict(max=max_pool3d, average=avg_pool3d)[mode](grid, kernel, **places)
+    x = torch.cat([classes, grid.flatten(2)[0].T])
     return layer_norm(x, under(w, 'norm'), eps=1e-6) if mode == 'convolution' else x
 
 

@@ -1,8 +1,8 @@
 """Published vision transformers, written out as their papers and authors have them: the oracle of the tests.
 
-A map is ``(N, H, W, C)``, tokens are ``(N, K + P, C)``, class tokens first. Windows, heads and the places of a
-convolution's kernel are taken one by one, and matrices act as in ``torch.nn``. ``w`` holds the weights of a part by
-their names in it, statistics of batch normalisation among them.
+A map is ``(N, H, W, C)``, tokens are ``(N, K + P, C)``, class tokens first. Windows and heads are taken one by
+one; matrices act as in ``torch.nn``, and convolutions, poolings and activations are PyTorch's. ``w`` holds the weights
+of a part by their names in it, statistics of batch normalisation among them.
 
 A whole model takes maps, its weights, the heads of each stage, which stages are there, whether the statistics of the
 batch are taken, and the size of the images that it was built for; it gives tokens.
@@ -12,12 +12,15 @@ one, T tokens of a window, S tokens that are attended to.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 
 import torch
 from published_equations import softmax, split
-from torch import Tensor
+from torch import Tensor, sigmoid
+from torch.nn import functional as F
+from torch.nn.functional import gelu, hardswish, relu, relu6, silu
 
 Weights = dict[str, Tensor]
 Size = tuple[int, int]
@@ -61,56 +64,17 @@ def as_it_is(x: Tensor) -> Tensor:
     return x
 
 
-def gelu(x: Tensor) -> Tensor:
-    return x * (1 + torch.erf(x / 2**0.5)) / 2
-
-
-def relu(x: Tensor) -> Tensor:
-    return x.clamp(min=0)
-
-
-def relu6(x: Tensor) -> Tensor:
-    return x.clamp(0, 6)
-
-
-def hard_sigmoid(x: Tensor) -> Tensor:
-    return relu6(x + 3) / 6
-
-
-def hard_swish(x: Tensor) -> Tensor:
-    return x * hard_sigmoid(x)
-
-
-def sigmoid(x: Tensor) -> Tensor:
-    return 1 / (1 + (-x).exp())
-
-
-def framed(x: Tensor, width: int, value: float = 0.0) -> Tensor:
-    """A map with a frame of a constant."""
-    n, height, length, c = x.shape
-    frame = x.new_full((n, height + 2 * width, length + 2 * width, c), value)
-    frame[:, width : width + height, width : width + length] = x
-    return frame
-
-
-def under_kernel(x: Tensor, side: int, stride: int, dilation: int = 1) -> Iterator[tuple[int, int, Tensor]]:
-    """Of each place of a kernel its row, its column and all pixels that it meets; a remainder is cropped."""
-    rows, columns = ((whole - (side - 1) * dilation - 1) // stride * stride + 1 for whole in x.shape[1:3])
-    for i in range(side):
-        for j in range(side):
-            top, left = i * dilation, j * dilation
-            yield i, j, x[:, top : top + rows : stride, left : left + columns : stride]
+def channels_first(function: Callable, x: Tensor, *options) -> Tensor:
+    """A function of PyTorch of a map ``(N, H, W, C)``."""
+    return function(x.permute(0, 3, 1, 2), *options).permute(0, 2, 3, 1)
 
 
 def convolution(
-    x: Tensor, w: Weights, side: int, stride: int = 1, padding: int = 0, bias: bool = True, dilation: int = 1
+    x: Tensor, w: Weights, side: int, stride=1, padding: int = 0, bias: bool = True, dilation: int = 1, groups: int = 1
 ) -> Tensor:
-    """``(N, H, W, C)`` by a kernel ``(C_out, C, k, k)``."""
-    kernel = w['weight']
-    assert kernel.shape[1:] == (x.shape[3], side, side)
-    met = under_kernel(framed(x, padding), side, stride, dilation)
-    out = sum(pixels @ kernel[:, :, i, j].T for i, j, pixels in met)
-    return out + w['bias'] if bias else out
+    """By a kernel ``(C_out, C / groups, k, k)``."""
+    assert w['weight'].shape[1:] == (x.shape[3] // groups, side, side)
+    return channels_first(F.conv2d, x, w['weight'], w['bias'] if bias else None, stride, padding, dilation, groups)
 
 
 def normed(
@@ -125,27 +89,17 @@ def depthwise(
     x: Tensor, w: Weights, side: int = 3, stride: int = 1, padding: int | None = None, bias: bool = True
 ) -> Tensor:
     """``(N, H, W, C)``, each channel by its own kernel, ``(C, 1, k, k)``; the size stays by default."""
-    kernel, padding = w['weight'], side // 2 if padding is None else padding
-    assert kernel.shape == (x.shape[3], 1, side, side)
-    out = sum(pixels * kernel[:, 0, i, j] for i, j, pixels in under_kernel(framed(x, padding), side, stride))
-    return out + w['bias'] if bias else out
+    return convolution(x, w, side, stride, side // 2 if padding is None else padding, bias, groups=x.shape[3])
 
 
 def max_pooling(x: Tensor) -> Tensor:
     """Of 3x3 pixels, every other one."""
-    return torch.stack([pixels for _, _, pixels in under_kernel(framed(x, 1, -math.inf), 3, 2)]).amax(dim=0)
+    return channels_first(F.max_pool2d, x, 3, 2, 1)
 
 
 def average_pooling(x: Tensor, size: Size) -> Tensor:
     """Averages over a grid of cells, of the pixels that a cell touches."""
-    rows, columns = x.shape[1:3]
-    cells = []
-    for i in range(size[0]):
-        for j in range(size[1]):
-            down = slice(i * rows // size[0], -(-(i + 1) * rows // size[0]))
-            across = slice(j * columns // size[1], -(-(j + 1) * columns // size[1]))
-            cells.append(x[:, down, across].mean(dim=(1, 2)))
-    return torch.stack(cells, dim=1).reshape(len(x), *size, -1)
+    return channels_first(F.adaptive_avg_pool2d, x, size)
 
 
 def tokens_of(x: Tensor) -> Tensor:
@@ -267,12 +221,7 @@ def wrapped(places: list[tuple[int, int]], window: Size) -> Tensor:
 
 
 def in_windows(
-    x: Tensor,
-    window: Size,
-    relate: Callable,
-    dilated: bool = False,
-    shift: Size = (0, 0),
-    centered: bool = False,
+    x: Tensor, window: Size, relate: Callable, dilated: bool = False, shift: Size = (0, 0), centered: bool = False
 ) -> Tensor:
     """A map ``(N, H, W, C)`` through ``relate(tokens of a window (N, T, C), B)``, and back to the map.
 
@@ -299,14 +248,7 @@ def relative_bias(table: Tensor, window: Size) -> Tensor:
 
 
 def window_attention(
-    x: Tensor,
-    w: Weights,
-    heads: int,
-    window: Size,
-    dilated: bool = False,
-    shift: Size = (0, 0),
-    bias: bool = True,
-    centered: bool = False,
+    x: Tensor, w: Weights, heads: int, window: Size, bias: bool = True, **placed
 ) -> tuple[Tensor, Tensor]:
     """Attention in windows with relative positions, not yet projected, and V; each a map ``(N, H, W, C)``."""
     table = relative_bias(w['bias.table'], window)
@@ -315,7 +257,7 @@ def window_attention(
         q, k, v = linear(tokens, under(w, 'qkv'), bias).chunk(3, dim=-1)
         return torch.cat([attend(q, k, v, heads, table if hidden is None else table + hidden), v], dim=-1)
 
-    return in_windows(x, window, relate, dilated, shift, centered).chunk(2, dim=-1)
+    return in_windows(x, window, relate, **placed).chunk(2, dim=-1)
 
 
 # Swin: windows, every other time shifted by half of one.
@@ -324,7 +266,7 @@ def window_attention(
 def even(x: Tensor, side: int = 2) -> Tensor:
     """A map with zeros below and on the right, so that whole squares cover it."""
     rows, columns = x.shape[1:3]
-    return framed(x, side)[:, side : side + rows + -rows % side, side : side + columns + -columns % side]
+    return F.pad(x, (0, 0, 0, -columns % side, 0, -rows % side))
 
 
 def merge(x: Tensor) -> Tensor:
@@ -422,8 +364,7 @@ def mixed_attention(x: Tensor, w: Weights, heads: int, size: Size, stage: int) -
         q, k, v = q.chunk(3, dim=-1)
     logits = [q_h @ k_h.mT * q_h.shape[-1] ** -0.5 for q_h, k_h in zip(split(q, heads), split(k, heads))]
     if stage > 0:
-        weight, bias = w['mix.0.weight'], w['mix.0.bias']
-        logits = [sum(weight[to, own, 0, 0] * logits[own] for own in range(heads)) + bias[to] for to in range(heads)]
+        logits = convolution(torch.stack(logits, dim=-1), under(w, 'mix.0'), 1).unbind(-1)
     maps = [softmax(each, dim=-1) for each in logits]
     if stage > 0:  # each head of a sample to mean zero and variance one over all of its map
         maps = [each - each.mean(dim=(1, 2), keepdim=True) for each in maps]
@@ -555,8 +496,8 @@ def pyramid_attention(x: Tensor, w: Weights, heads: int, size: Size, stage: int,
 
 def inverted_residual(x: Tensor, w: Weights, size: Size, ratio: int) -> Tensor:
     assert len(w['fc1.weight']) == ratio * x.shape[-1]
-    x = map_of(hard_swish(linear(x, under(w, 'fc1'))), size)
-    return linear(tokens_of(hard_swish(depthwise(x, under(w, 'local.module.conv')))), under(w, 'fc2'))
+    x = map_of(hardswish(linear(x, under(w, 'fc1'))), size)
+    return linear(tokens_of(hardswish(depthwise(x, under(w, 'local.module.conv')))), under(w, 'fc2'))
 
 
 def p2t(x, w, heads, stages=range(4), training=False):
@@ -619,16 +560,16 @@ def squeeze_excite(x: Tensor, w: Weights) -> Tensor:
     averages = x.mean(dim=(1, 2), keepdim=True)
     squeezed = relu(convolution(averages, under(w, 'conv1.conv'), 1))
     assert squeezed.shape[3] == 4
-    return x * hard_sigmoid(convolution(squeezed, under(w, 'conv2.conv'), 1))
+    return x * relu6(convolution(squeezed, under(w, 'conv2.conv'), 1) + 3) / 6  # the hard sigmoid
 
 
 def squeezed_feed_forward(x: Tensor, w: Weights, training: bool) -> Tensor:
     """On a map; no matrix has a bias but those of the squeeze."""
     assert len(w['fc1.weight']) == 4 * x.shape[-1]
     x = linear(x, under(w, 'fc1'), bias=False)
-    x = hard_swish(batch_norm(x, under(w, 'fc1_norm'), training))
+    x = hardswish(batch_norm(x, under(w, 'fc1_norm'), training))
     x = depthwise(x, under(w, 'local.module.conv'), bias=False)
-    x = hard_swish(batch_norm(x, under(w, 'local.module.bn'), training))
+    x = hardswish(batch_norm(x, under(w, 'local.module.bn'), training))
     x = linear(squeeze_excite(x, under(w, 'squeeze')), under(w, 'fc2'), bias=False)
     return batch_norm(x, under(w, 'fc2_norm'), training)
 
@@ -649,9 +590,8 @@ def localvit(x, w, heads, training=False):
 def re_attention(x: Tensor, w: Weights, heads: int, training: bool) -> Tensor:
     q, k, v = linear(x, under(w, 'qkv')).chunk(3, dim=-1)
     maps = [softmax(q_h @ k_h.mT * q_h.shape[-1] ** -0.5, dim=-1) for q_h, k_h in zip(split(q, heads), split(k, heads))]
-    weight, bias = w['mix_maps.0.weight'], w['mix_maps.0.bias']
-    mixed = [sum(weight[to, own, 0, 0] * maps[own] for own in range(heads)) + bias[to] for to in range(heads)]
-    mixed = batch_norm(torch.stack(mixed, dim=-1), under(w, 'mix_maps.1'), training) * 33**-0.5  # N, T, T, h
+    mixed = convolution(torch.stack(maps, dim=-1), under(w, 'mix_maps.0'), 1)  # N, T, T, h
+    mixed = batch_norm(mixed, under(w, 'mix_maps.1'), training) * 33**-0.5
     read = torch.cat([a @ v_h for a, v_h in zip(mixed.unbind(-1), split(v, heads))], dim=-1)
     return linear(read, under(w, 'proj'))
 
@@ -677,8 +617,9 @@ def deepvit(x, w, heads, training=False):
 
 def soft_split(x: Tensor, side: int, stride: int, padding: int) -> tuple[Tensor, Size]:
     """A map to tokens of a kernel's pixels, channel by channel, and the size of their grid."""
-    pixels = torch.stack([pixels for _, _, pixels in under_kernel(framed(x, padding), side, stride)], dim=-1)
-    return tokens_of(pixels.flatten(3)), pixels.shape[1:3]
+    pixels = F.unfold(x.permute(0, 3, 1, 2), side, padding=padding, stride=stride)
+    rows, columns = ((whole + 2 * padding - side) // stride + 1 for whole in x.shape[1:3])
+    return pixels.mT, (rows, columns)
 
 
 def narrowed(x: Tensor, w: Weights) -> Tensor:
@@ -810,23 +751,16 @@ def token_learner(x, w, heads, training=False):
 # ELSA: a token's map of its neighbours, by convolutions over products of queries and keys; the ghost head.
 
 
-def grouped(x: Tensor, w: Weights, side: int, groups: int) -> Tensor:
-    """A convolution of the channels of each group by themselves; the size stays."""
-    results = []
-    for part, weight, bias in zip(x.chunk(groups, dim=-1), w['weight'].chunk(groups), w['bias'].chunk(groups)):
-        results.append(convolution(part, dict(weight=weight, bias=bias), side, padding=side // 2))
-    return torch.cat(results, dim=-1)
-
-
 def hadamard_attention(x: Tensor, w: Weights, heads: int, group_width: int = 4) -> Tensor:
     """On a map, 7x7 neighbours."""
     inner = len(w['local_maps.0.weight'])
     q, k, v = linear(x, under(w, 'qkv')).split([inner, inner, x.shape[-1]], dim=-1)
-    maps = gelu(grouped(q * k, under(w, 'local_maps.0'), 7, inner // group_width))
+    maps = gelu(convolution(q * k, under(w, 'local_maps.0'), 7, padding=3, groups=inner // group_width))
     maps = [softmax(a, dim=-1) for a in split(convolution(maps, under(w, 'local_maps.2'), 1), heads)]
-    read = []
-    for i, j, seen in under_kernel(framed(v, 3), 7, 1):
-        for head, v_h in enumerate(split(seen, heads)):
+    read, (rows, columns) = [], x.shape[1:3]
+    v = F.pad(v, (0, 0, 3, 3, 3, 3))
+    for i, j in product(range(7), repeat=2):
+        for head, v_h in enumerate(split(v[:, i : i + rows, j : j + columns], heads)):
             own = slice(head * v_h.shape[-1], (head + 1) * v_h.shape[-1])
             weight = maps[head][..., 7 * i + j, None]
             weight = weight + w['ghost_shift'][own, 0, i, j]
@@ -919,10 +853,6 @@ def msg(x, w, heads, stages=range(4), training=False):
 # ViTAE: reduction cells, which are embeddings here, and normal cells.
 
 
-def silu(x: Tensor) -> Tensor:
-    return x * (1 + torch.tanh(x / 2)) / 2  # the sigmoid, where its exponential is too large, too
-
-
 def token_performer(x: Tensor, w: Weights, epsilon: float = 0.0) -> Tensor:
     q, k, v = linear(x, under(w, 'qkv')).chunk(3, dim=-1)
     products = random_features(q, w['directions']) @ random_features(k, w['directions']).mT
@@ -954,7 +884,7 @@ def normal_cell(x: Tensor, w: Weights, size: Size, heads: int, groups: int, trai
     norm1, attention, norm2, feed_forward = branches(w)
     local = map_of(x, size)
     for layer in every(w, 'local'):
-        local = grouped(local, under(layer, 'conv'), 3, groups)
+        local = convolution(local, under(layer, 'conv'), 3, padding=1, groups=groups)
         local = silu(batch_norm(local, under(layer, 'bn'), training) if 'bn.weight' in layer else local)
     x = x + self_attention(layer_norm(x, norm1, 1e-6), attention, heads) + tokens_of(local)
     return x + mlp(layer_norm(x, norm2, 1e-6), feed_forward, ratio=3)
@@ -1049,21 +979,10 @@ def halved(
     return normed(batch_norm(x, under(first, 'bn'), training), second, training, act=act, bias=bias)
 
 
-def resized(x: Tensor, size: Size) -> Tensor:
-    """Between two pixels a side; the corners of the maps lie on each other."""
-    for side, wanted in zip((1, 2), size):
-        x = x.movedim(side, 0)
-        own = len(x)
-        places = [row * (own - 1) / max(wanted - 1, 1) for row in range(wanted)]
-        lows = [min(int(place), own - 1) for place in places]
-        rows = [x[low] + (place - low) * (x[min(low + 1, own - 1)] - x[low]) for place, low in zip(places, lows)]
-        x = torch.stack(rows).movedim(0, side)
-    return x
-
-
 def enlarged(x: Tensor, size: Size, steps: int) -> Tensor:
     """A map of 2^steps times the size, then of this size."""
-    return resized(x.repeat_interleave(2**steps, dim=1).repeat_interleave(2**steps, dim=2), size)
+    x = x.repeat_interleave(2**steps, dim=1).repeat_interleave(2**steps, dim=2)
+    return channels_first(F.interpolate, x, size, None, 'bilinear', True)  # the corners of the maps lie on each other
 
 
 def resolution_block(x: Tensor, w: Weights, heads: int, training: bool) -> Tensor:

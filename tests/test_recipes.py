@@ -19,7 +19,6 @@ from tool_runner import ROOT
 from docs.reports.recipes import find_authors
 from vt.apis import find_config
 from vt.engine.schedules import find_misfits, rates_after
-from vt.errors import UserError
 from vt.registry import PARAM_SCHEDULERS
 
 SURVEY_MODELS = json.loads((ROOT / 'docs/reports/survey_models.json').read_text())['models']
@@ -135,12 +134,6 @@ def test_ps_vit_drops_in_all_fourteen_blocks():
     assert rates[::2] == rates[1::2] == pytest.approx(torch.linspace(0, 0.1, 14).tolist())
     dropped = [part.p for part in backbone.modules() if isinstance(part, torch.nn.Dropout)]
     assert dropped == 14 * [0.1, 0.1]  # behind the projection of the attention, in the feed-forward
-
-
-def test_a_rate_that_no_stage_takes_is_one_line():
-    backbone = read('shuffle-tiny').model.backbone
-    with pytest.raises(UserError, match=r'drop_path_rate=0\.3 has no effect'):
-        MODELS.build(backbone | dict(drop_path_rate=0.3))
 
 
 def test_the_feed_forward_drops_behind_its_activation_and_its_second_matrix():

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 import torch
-from commands.test_data_page import HOSTILE, Page
+from commands.test_data_page import HOSTILE, Page, write
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from PIL import Image
@@ -18,7 +18,6 @@ from tool_runner import assert_one_line, call, succeed
 
 from vt.commands.evaluation_report import IMAGES, compare_reports, read_curves
 from vt.engine.launch import build_model
-from vt.engine.preparation import preparation_of
 
 HEAT = ['--heat-maps'] if find_spec('pytorch_grad_cam') else []
 NAMES = sorted((HOSTILE.replace('/', ''), 'cat', 'dog'))
@@ -89,17 +88,12 @@ def work(tmp_path):
     return work
 
 
-def write(path, pixels):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(pixels).save(path)
-
-
 def write_folders(root, number=9):
     random = np.random.default_rng(0)
     for name in NAMES:
         for index in range(number):
             pixels = random.integers(1 + random.integers(255, size=3), size=(32, 40, 3)).astype(np.uint8)
-            write(root / f'data/test/{name}/{index}.png', pixels)
+            write(root, f'data/test/{name}/{index}.png', pixels)
 
 
 def report(root, *arguments, page=True):
@@ -143,7 +137,7 @@ def test_several_labels(work):
     random = np.random.default_rng(0)
     data_list = []
     for index, labels in enumerate(([0], [0, 2], [], [1], [2], [1, 2])):
-        write(root / f'data/{index}.png', random.integers(256, size=(32, 32, 3), dtype=np.uint8))
+        write(root, f'data/{index}.png', random.integers(256, size=(32, 32, 3), dtype=np.uint8))
         data_list.append(dict(img_path=f'{index}.png', gt_label=labels))
     annotation = dict(metainfo=dict(classes=NAMES), data_list=data_list)
     (root / 'data/labels.json').write_text(json.dumps(annotation))
@@ -161,9 +155,9 @@ def test_several_labels(work):
 def test_a_segmentors_report(work):
     root, random = work(MAPS), np.random.default_rng(0)
     for index in range(5):
-        write(root / f'data/images/{index}.png', random.integers(256, size=(40, 64, 3), dtype=np.uint8))
+        write(root, f'data/images/{index}.png', random.integers(256, size=(40, 64, 3), dtype=np.uint8))
         mask = random.choice(np.array([0, 1, 255], np.uint8), size=(5, 8)).repeat(8, axis=0).repeat(8, axis=1)
-        write(root / f'data/masks/{index}.png', mask)
+        write(root, f'data/masks/{index}.png', mask)
     record, page = report(root, '--out', 'maps', *HEAT)
     label, predicted = (
         np.stack([np.asarray(Image.open(root / folder / f'{index}.png')) for index in range(5)])
@@ -204,7 +198,7 @@ def test_two_checkpoints_side_by_side(work):
         assert (row['name'], row['other'], row['this']) == (new['name'], old['F1'], new['F1'])
     assert f'Better here on {found["better"]} samples' in page.text
     assert 'Against weights.pth' in page.text
-    write(root / 'data/test/cat/new.png', np.zeros((32, 40, 3), np.uint8))
+    write(root, 'data/test/cat/new.png', np.zeros((32, 40, 3), np.uint8))
     arguments = ['test.py', 'config.py', 'weights.pth', '--compare', 'first', '--report', 'third']
     assert_one_line(call(*arguments, cwd=root), 'has 27 images, this test has 28')
     (root / 'data/test/dog/0.png').unlink()
@@ -233,11 +227,3 @@ def test_curves_of_a_resumed_training_go_on_where_it_was_resumed(tmp_path):
     assert curves['train'] == dict(loss=[[10, 2.0], [20, 1.5], [30, 1.0]])
     assert curves['val'] == dict(accuracy=[[1, 50.0], [2, 60.0]])
     assert read_curves(tmp_path / 'none') == dict(train={}, val={})
-
-
-def test_the_order_of_channels_is_known_below_test_time_augmentation():
-    segmentor = dict(decode_head=dict(), data_preprocessor=dict())
-    wrapped = dict(type='SegTTAModel', module=segmentor)
-    classifier = dict(type='AverageClsScoreTTA', module=dict(data_preprocessor=dict()))
-    found = [preparation_of(Config(dict(model=model))).is_bgr for model in (segmentor, wrapped, classifier)]
-    assert found == [True, True, False]

@@ -10,7 +10,6 @@ from tool_runner import assert_one_line, call, succeed
 
 from vt.analysis.attention.token_figure import look, name_part
 from vt.apis import get_model
-from vt.engine.image_hooks import output_paths_of
 from vt.engine.launch import build_model
 from vt.engine.preparation import preparation_of
 from vt.inference.inputs import Samples
@@ -123,14 +122,3 @@ def test_maps_and_overlays_have_names_of_their_own_and_overwrite_no_input(scenes
     result = call('test.py', *model, '--out', 'data/masks', cwd=tmp_path)
     assert_one_line(result, 'data/masks/a/0.png would be overwritten: give another folder than --out')
     assert cv2.imread(str(tmp_path / 'data/masks/a/0.png')).max() == 0
-
-
-def test_images_stay_below_their_folder():
-    class Images(list):
-        data_prefix = dict(img_path='data/val')
-
-        def get_data_info(self, index):
-            return dict(img_path=self[index])
-
-    places = {'data/val/cat/0.jpg': 'cat/0.jpg.png', 'data/value/0.png': 'data/value/0.png', '../x/0.png': 'x/0.png'}
-    assert {path: str(place) for path, place in output_paths_of(Images(places)).items()} == places

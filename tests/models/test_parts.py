@@ -19,13 +19,11 @@ from vt.models import (
     FilterTokenizer,
     GraphConvolution,
     PoolingTokenizer,
-    PositionEncoder,
     Projector,
     RecurrentTokenizer,
     TokenEncoder,
     TokenTransformer,
     ValueTransformer,
-    VTModule,
 )
 from vt.models.visual_transformers.clustering_tokenizer import cluster_pixels
 from vt.models.visual_transformers.pooling_tokenizer import nearest_square
@@ -42,11 +40,7 @@ PARTS = {
         equations.recurrent_tokenizer,
         'num_tokens num_heads groups scale_logits',
     ),
-    'transformer': (
-        partial(TokenTransformer, qk_channels=8),
-        equations.transformer,
-        'num_heads groups scale_logits',
-    ),
+    'transformer': (partial(TokenTransformer, qk_channels=8), equations.transformer, 'num_heads groups scale_logits'),
     'projector': (Projector, equations.projector, 'num_heads groups scale_logits value_matrix query_groups'),
     'static tokenizer': (
         partial(FilterTokenizer, scale_logits=True, value_matrix=True),
@@ -161,31 +155,6 @@ def test_stochastic_depth_acts_in_training_only():
         assert not torch.allclose(transformer.eval()(tokens), tokens)
 
 
-def test_heads_cost_the_pixels_no_more_than_one():
-    """Each pixel meets each token twice, whatever the number of heads, where a head reads its own channels."""
-    x, tokens = torch.randn(1, 16, 5, 7), torch.randn(1, 4, 12)
-    on_tokens = 4 * (12 * 16 + 16 * 16 / 4 + 12 * 16)
-    projector = Projector(16, 12, num_heads=4, query_groups=4)
-    assert count_complexity(projector, x, tokens).flops == on_tokens + 2 * 35 * 16 * 4
-
-
-def test_every_token_is_renewed_by_two_dynamic_tokenizers_in_a_row():
-    x, tokens = random_map_and_tokens(2, 8, 5, 3, 4, 12)
-    part = randomize(DynamicTokenizer(8, 12, num_tokens=4, num_heads=4, groups=4))
-    once = part(x, tokens)
-    assert torch.equal(once[:, :2], tokens[:, 2:])
-    assert not torch.isin(part(x, once), tokens).any()
-
-
-def test_an_encoding_keeps_its_scale_when_the_image_grows():
-    torch.manual_seed(0)
-    encoder = PositionEncoder(12, size=14)
-    encodings = [encoder.encode(torch.full((1, 1, 1, side, side), side**-2.0)) for side in (7, 14, 28, 56)]
-    for encoding in encodings:
-        torch.testing.assert_close(encoding, encodings[0])
-    assert 0.03 < encodings[0].square().mean().sqrt() < 0.3
-
-
 def test_a_centre_that_loses_its_pixels_stays():
     x = torch.ones(1, 3, 2, 2)
     assert torch.allclose(cluster_pixels(x, (2, 2), 3), torch.full((1, 4, 3), 3**-0.5))
@@ -196,19 +165,11 @@ def test_grid_of_the_cells(cells, grid):
     assert nearest_square(cells) == grid
 
 
-def modules():
-    torch.manual_seed(0)
-    parts = dict(relation=dict(type='vt.TokenTransformer'), projector=dict(type='vt.Projector'))
-    kinds = ('vt.FilterTokenizer', 'vt.RecurrentTokenizer')
-    return torch.nn.ModuleList(
-        VTModule(8, 12, tokenizer=dict(type=kind, num_tokens=4), **parts) for kind in kinds
-    ).double()
-
-
 @pytest.mark.parametrize('memory_format', [torch.contiguous_format, torch.channels_last])
 def test_a_gradient_penalty_through_whole_modules(memory_format):
     """The second module's filters come from the map too, through the first one's tokens."""
-    first, second = modules()
+    torch.manual_seed(0)
+    first, second = make_modules(channels=8, token_channels=12).double()
     x = torch.randn(2, 8, 5, 3, dtype=torch.float64).contiguous(memory_format=memory_format).requires_grad_()
 
     def penalty_gradients():
@@ -231,14 +192,6 @@ def test_a_projector_has_one_precision_under_autocast(options, dtype, expected):
     with torch.autocast('cpu', torch.bfloat16):
         assert projector.train()(x, tokens).dtype == projector.eval()(x, tokens).dtype == expected
     assert projector.train()(x, tokens).dtype == projector.eval()(x, tokens).dtype == dtype
-
-
-def test_autocast_leaves_float64_alone():
-    first, second = modules()
-    x = torch.randn(2, 8, 5, 3, dtype=torch.float64)
-    expected = second(*first(x))
-    with torch.autocast('cpu', torch.bfloat16):
-        torch.testing.assert_close(second(*first(x)), expected)
 
 
 @settings(max_examples=15)

@@ -14,8 +14,6 @@ from mmseg.structures import SegDataSample
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import vt
-from vt.apis.folders import check_parts
-from vt.apis.saved_types import TYPES
 from vt.errors import UserError
 
 BACKBONE = dict(type='ResNet', depth=18, base_channels=4, stem_channels=4, num_stages=2, out_indices=(0, 1))
@@ -104,20 +102,11 @@ def test_labels_have_the_size_of_the_image():
 
 @pytest.mark.parametrize(
     ('mode', 'window', 'stride'),
-    [
-        ('whole', (32, 32), (24, 24)),
-        ('slide', 32, (24, 24)),
-        ('slide', (32, 32), (24, 40)),
-    ],
+    [('whole', (32, 32), (24, 24)), ('slide', 32, (24, 24)), ('slide', (32, 32), (24, 40))],
 )
 def test_windows_that_leave_gaps_are_refused(mode, window, stride):
     with pytest.raises(UserError, match=r'crop_size=\(h, w\) and a stride of at most h and w are needed'):
         build(vt.LargeImageSegmentor, 4, window, stride, mode)
-
-
-def test_it_is_saved():
-    segmentor = dict(type='vt.LargeImageSegmentor', test_cfg=dict(mode='slide', crop_size=(32, 32), stride=(24, 24)))
-    check_parts(dict(segmentor, **CONFIG), 'model', 'mmseg', TYPES)
 
 
 def test_only_a_row_of_windows_bounds_the_width():

@@ -15,13 +15,7 @@ from vt.checkpoints.grids import FileGrids
 from vt.engine.counting import count_complexity
 from vt.engine.redraw_hook import RedrawHook
 from vt.errors import UserError
-from vt.models import (
-    HadamardAttention,
-    PerformerAttention,
-    ReductionCell,
-    Windows,
-    record_attention,
-)
+from vt.models import HadamardAttention, PerformerAttention, ReductionCell, Windows, record_attention
 from vt.models.survey.attentions.performer import TokenPerformer, draw_directions, log_features
 from vt.models.survey.embeddings.progressive_sampling import sample
 from vt.ops.neighbours import sum_at_once, sum_one_by_one
@@ -72,17 +66,10 @@ def test_pvts_positions_are_resized_linearly_side_by_side(size):
     config = read('pvt-small').backbone.every_stage.position
     part = randomise(MODELS.build(config | dict(channels=3, size=(5, 6), num_class_tokens=2)))
 
-    def between(x, side, whole):
-        """Row ``side`` of so many, between the two that are nearest; middles of cells lie on middles."""
-        place = min(max((side + 0.5) * len(x) / whole - 0.5, 0), len(x) - 1)
-        low = int(place)
-        return x[low] + (place - low) * (x[min(low + 1, len(x) - 1)] - x[low])
-
     def equation(x, weights):
-        places = weights['vectors'][0, 2:].reshape(5, 6, 3)
-        rows = torch.stack([between(places, row, size[0]) for row in range(size[0])])
-        columns = torch.stack([between(rows.transpose(0, 1), column, size[1]) for column in range(size[1])], dim=1)
-        return x + torch.cat([weights['vectors'][0, :2], columns.flatten(0, 1)])
+        places = weights['vectors'][:, 2:].mT.unflatten(2, (5, 6))
+        resized = nn.functional.interpolate(places, size, mode='bilinear').flatten(2).mT
+        return x + torch.cat([weights['vectors'][:, :2], resized], dim=1)
 
     assert_equal_with_gradients(on_grid(part, size), equation, torch.randn(2, 2 + size[0] * size[1], 3))
 

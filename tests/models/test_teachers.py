@@ -140,14 +140,6 @@ def test_the_teacher_is_no_part_of_the_model_and_stays_as_it_is(teacher_file):
     assert_close(model.eval()(inputs), plain.eval()(inputs))
 
 
-def test_it_is_built_when_it_is_needed():
-    student = copy.deepcopy(STUDENT)
-    model = DistilledClassifier(teacher=dict(type='NoSuchModel'), teacher_checkpoint='nowhere.pth', **student).eval()
-    inputs, samples = batch(dtype=torch.float32)
-    assert model.predict(inputs, samples)[0].pred_score.shape == (K,)
-    assert model.to('meta')(inputs.to('meta')).shape == (3, K)
-
-
 def test_copies_and_averages_hold_no_teacher(teacher_file):
     model = build(teacher_file).train()
     average = ExponentialMovingAverage(model, momentum=0.5, update_buffers=True)
@@ -403,16 +395,15 @@ def test_boxes_are_of_all_shares():
         assert torch.equal(box, box.any(dim=1)[:, None] & box.any(dim=0))
 
 
-def head_with(**options):
-    return dict(head=HEAD | options)
-
-
 @pytest.mark.parametrize(
     ('options', 'words'),
     [
-        (head_with(loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1)), 'a LabelSmoothLoss, has no'),
-        (head_with(loss=dict(type='CrossEntropyLoss', class_weight=[1.0] * K)), 'head.loss.* has no effect'),
-        (head_with(cal_acc=True), 'head.cal_acc has no effect'),
+        (dict(head=HEAD | dict(loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1))), 'a LabelSmoothLoss, has no'),
+        (
+            dict(head=HEAD | dict(loss=dict(type='CrossEntropyLoss', class_weight=[1.0] * K))),
+            'head.loss.* has no effect',
+        ),
+        (dict(head=HEAD | dict(cal_acc=True)), 'head.cal_acc has no effect'),
         (dict(teacher_size=32), 'teacher_size without teacher'),
     ],
 )

@@ -56,10 +56,7 @@ def test_exported_with_open_sizes(name):
 
 @pytest.mark.parametrize(
     ('name', 'memory_format', 'autocast'),
-    [
-        ('modules', torch.channels_last, False),
-        ('neck', torch.contiguous_format, True),
-    ],
+    [('modules', torch.channels_last, False), ('neck', torch.contiguous_format, True)],
 )
 def test_compiled_in_one_graph(name, memory_format, autocast):
     model, make_inputs = make(name)
@@ -90,18 +87,14 @@ def make_early():
     return VTResNet(18, num_tokens=4, token_channels=64, out_type='featmap', **options)
 
 
+IMAGES = torch.randn(2, 3, 64, 96)
 OF_LAYER4 = [f'layer4.{index}.{part}' for index in (0, 1) for part in ('tokenizer', 'relation', 'projector')]
 # A model, its inputs, and the shapes of what is recorded: samples, heads, tokens, and other tokens or a map.
 RECORDED = {
-    'VT-ResNet': (
-        lambda: VTResNet(18, **OPTIONS),
-        torch.randn(2, 3, 64, 96),
-        OF_LAYER4,
-        [(2, 1, 4, 4, 6), (2, 1, 4, 4)],
-    ),
+    'VT-ResNet': (lambda: VTResNet(18, **OPTIONS), IMAGES, OF_LAYER4, [(2, 1, 4, 4, 6), (2, 1, 4, 4)]),
     'early VT-ResNet': (  # whose later tokenizer makes two new tokens
         make_early,
-        torch.randn(2, 3, 64, 96),
+        IMAGES,
         OF_LAYER4,
         [(2, 1, 4, 4, 6), (2, 16, 4, 4), (2, 16, 4, 4, 6), (2, 16, 2, 4, 6)],
     ),

@@ -25,6 +25,8 @@ PVT = [
     dict(channels=8 * 2**stage, depth=1, num_heads=1, embed=patch, attention=REDUCED)
     for stage, patch in enumerate(PATCHES)
 ]
+SWIN = dict(embed_dims=24)
+TIMM = dict(type='TIMMBackbone', model_name='convnext_atto', features_only=True)
 # Each whole backbone, its form up to stage 4, what is dropped then, and that stage's channels.
 FOREIGN = {
     'convnext': (
@@ -34,10 +36,8 @@ FOREIGN = {
         160,
     ),
     'swin': (
-        dict(
-            type='SwinTransformer', arch=dict(embed_dims=24, depths=[1, 1, 2, 1], num_heads=[1, 2, 2, 2]), window_size=2
-        ),
-        dict(out_indices=(2,), arch=dict(embed_dims=24, depths=[1, 1, 2], num_heads=[1, 2, 2])),
+        dict(type='SwinTransformer', arch=SWIN | dict(depths=[1, 1, 2, 1], num_heads=[1, 2, 2, 2]), window_size=2),
+        dict(out_indices=(2,), arch=SWIN | dict(depths=[1, 1, 2], num_heads=[1, 2, 2])),
         (),
         96,
     ),
@@ -48,12 +48,7 @@ FOREIGN = {
         (),
         32,
     ),
-    'timm': (
-        dict(type='TIMMBackbone', model_name='convnext_atto', features_only=True),
-        dict(out_indices=(2,)),
-        (),
-        160,
-    ),
+    'timm': (TIMM, dict(out_indices=(2,)), (), 160),
 }
 
 

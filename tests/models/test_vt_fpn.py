@@ -4,9 +4,7 @@ Side by side they compute what their parts compute one after the other, in fewer
 sees what passes through them, and changes no result.
 """
 
-import json
 from contextlib import contextmanager
-from itertools import accumulate
 
 import part_equations as equations
 import pytest
@@ -17,21 +15,14 @@ from hypothesis import strategies as st
 from imagenet_like import resnet_of_scale
 from mmengine.registry import MODELS
 from mmseg.models.necks import FPN
-from torch import distributed, nn
-from torch.nn.functional import conv2d, interpolate
+from torch import nn
+from torch.nn.functional import interpolate
 from torch.nn.modules.module import register_module_forward_hook
-from torch.nn.parallel import DistributedDataParallel
-from torch.profiler import ProfilerActivity, profile
 
 from vt.models import VTFPN, Projector, record_attention
 from vt.models.visual_transformers import vt_fpn
 from vt.models.visual_transformers.grouped_linear import GroupedLinear
-from vt.models.visual_transformers.side_by_side import (
-    are_alike,
-    are_linear,
-    map_pixels,
-    map_pixels_linearly,
-)
+from vt.models.visual_transformers.side_by_side import are_alike, are_linear
 from vt.ops import use_path
 
 MEMORY_FORMATS = [torch.contiguous_format, torch.channels_last]
@@ -117,26 +108,6 @@ def test_half_precision_is_near_float64_in_the_same_memory_format(memory_format,
         assert own.is_contiguous(memory_format=memory_format)
 
 
-def test_a_training_step_needs_less_memory_than_fpns(tmp_path):
-    sizes = [(16, 64, 80), (32, 32, 40), (64, 16, 20), (128, 8, 10)]
-    maps = [torch.randn(1, *size).contiguous(memory_format=torch.channels_last).requires_grad_() for size in sizes]
-    channels = [c for c, _, _ in sizes]
-    necks = VTFPN(channels, 64, num_tokens=2, token_channels=64), FPN(channels, 64, 4)  # C and L in proportion
-    ours, theirs = (_peak_of_a_step(neck.to(memory_format=torch.channels_last), maps, tmp_path) for neck in necks)
-    assert ours < theirs
-
-
-def _peak_of_a_step(neck, maps, folder):
-    """Bytes that a step of the neck allocates beside its weights and inputs, gradients to both included."""
-    gradients = [torch.randn_like(out) for out in neck(maps)]
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        torch.autograd.grad(neck(maps), [*maps, *neck.parameters()], gradients)
-    profiler.export_chrome_trace(str(folder / 'trace.json'))
-    events = json.loads((folder / 'trace.json').read_text())['traceEvents']
-    changes = sorted((event['ts'], event['args']['Bytes']) for event in events if event['name'] == '[memory]')
-    return max(accumulate(change for _, change in changes))
-
-
 def test_tokens_speak_softly_at_first():
     """What is written back starts at a tenth of the scale that a projector has by default."""
     torch.manual_seed(0)
@@ -204,15 +175,6 @@ def test_autocast_casts_the_same(one_after_the_other):
     ours = run(neck, maps, autocast=True)
     one_after_the_other()
     torch.testing.assert_close(ours, run(neck, maps, autocast=True), rtol=0, atol=0)
-
-
-def test_a_linear_map_of_pixels_is_a_convolution():
-    x, weight, bias = (torch.randn(size, dtype=torch.float64) for size in ((2, 8, 5, 3), (16, 8, 1, 1), (16,)))
-    x = x.contiguous(memory_format=torch.channels_last)
-    ours = map_pixels_linearly(x, weight, bias)
-    torch.testing.assert_close(ours, conv2d(x, weight, bias))
-    assert ours.is_contiguous(memory_format=torch.channels_last)
-    torch.testing.assert_close(map_pixels(x.contiguous(), weight, bias), ours)
 
 
 @contextmanager
@@ -301,42 +263,3 @@ def test_other_parts_are_taken_as_they_are(one_after_the_other, name):
     assert not all(map(torch.equal, ours, before))
     one_after_the_other()
     torch.testing.assert_close(ours, neck(maps), rtol=1e-12, atol=1e-12)
-
-
-def test_fewer_operations(one_after_the_other):
-    """Of what a GPU is told beside the maps: products of tokens, casts, copies."""
-
-    def count():
-        neck, maps = make(dtype=torch.float32)
-        with profile(activities=[ProfilerActivity.CPU]) as profiler:
-            run(neck, maps, autocast=True)
-        names = ('aten::bmm', 'aten::_to_copy', 'aten::copy_', 'aten::clone', 'aten::cat', 'aten::add')
-        return sum(event.name in names for event in profiler.events())
-
-    side_by_side = count()
-    one_after_the_other()
-    assert side_by_side <= 0.8 * count()
-
-
-@pytest.fixture
-def process_group():
-    distributed.init_process_group('gloo', store=distributed.HashStore(), rank=0, world_size=1)
-    yield
-    distributed.destroy_process_group()
-
-
-def test_a_loss_on_one_level_under_ddp(process_group):
-    torch.manual_seed(0)
-    neck = VTFPN([8, 16], 16, token_channels=32)
-    levels = [torch.randn(2, 8, 12, 8), torch.randn(2, 16, 6, 4)]
-    neck(levels)[1].square().sum().backward()
-    expected = {name: p.grad.clone() for name, p in neck.named_parameters() if p.grad is not None}
-    parallel = DistributedDataParallel(neck, find_unused_parameters=True)
-    for _ in range(2):
-        neck.zero_grad()
-        parallel(levels)[1].square().sum().backward()
-    for name, parameter in neck.named_parameters():
-        if name in expected:
-            torch.testing.assert_close(parameter.grad, expected[name])
-        else:
-            assert parameter.grad is None or not parameter.grad.any(), name

@@ -15,20 +15,10 @@ from vt.ops.triton_path import BACKWARD, FORWARD, count_splits
 HERE = Path(__file__).parent
 
 
-def run_cases(tmp_path, *options, interpret):
+def run_cases(tmp_path, interpret):
     """Run ``triton_cases.py`` in a process of its own, where Triton isn't imported yet."""
     folders = shlex.join(map(str, (HERE.parent, HERE)))  # pytest splits them as a shell does
-    options = [
-        '-o',
-        f'pythonpath={folders}',
-        '-p',
-        'no:cacheprovider',
-        '-p',
-        'no:xdist',
-        '--noconftest',
-        '-x',
-        *options,
-    ]
+    options = ['-o', f'pythonpath={folders}', '-p', 'no:cacheprovider', '-p', 'no:xdist', '--noconftest', '-x']
     command = [sys.executable, '-m', 'pytest', HERE / 'triton_cases.py', *options, '--basetemp', tmp_path / 'cases']
     environment = os.environ | dict(TRITON_INTERPRET='1' if interpret else '0', OMP_NUM_THREADS='1')
     run = subprocess.run(command, capture_output=True, text=True, env=environment)
