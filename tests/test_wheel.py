@@ -29,14 +29,21 @@ from mmengine.infer import BaseInferencer
 assert get_config('vt::vt_fpn/vt-fpn_r18_digit-scenes.py').model.neck.type == 'vt.VTFPN'
 assert 'vt-fpn_r18_digit-scenes' in BaseInferencer.list_models('vt')
 assert 'vt-resnet18_digits' in mmpretrain.list_models('vt-resnet18')
-tools = apis.find_config('vt-resnet18_digits').parents[2] / 'tools'
-command = [sys.executable, tools / 'predict.py', 'vt-resnet18_digits', 'x.pth', 'a.png', '--out', 'r.json']
-subprocess.run(command, check=True)
-assert json.load(open('r.json'))[0]['predictions'][0]['name'] == result['pred_class']
+name, checkpoint = 'vt-resnet18-half_digits', 'work_dirs/vt-resnet18-half_digits/epoch_1.pth'
+small = ['train_cfg.max_epochs=1', 'train_dataloader.dataset.indices=64', 'val_dataloader.dataset.indices=32']
+for words in (
+    ['check', name],
+    ['train', name, '--cfg-options', *small],
+    ['test', name, checkpoint],
+    ['predict', name, checkpoint, 'a.png', '--out', 'r.json'],
+    ['explore', name, checkpoint, '--images', '1', '--html', 'tokens.html'],
+    ['export', name, checkpoint, '--formats', 'program'],
+    ['sweep', name, 'optim_wrapper.optimizer.lr=0.001,0.01', *small],
+):
+    subprocess.run([sys.executable, '-m', 'vt', *words], check=True)
+assert json.load(open('r.json'))[0]['predictions'][0]['name'] in '0123456789'
 open('own.py', 'w').write("_base_ = 'vt::vt_resnet/vt-resnet18-half_digits.py'")
-options = ['train_cfg.max_epochs=1', 'train_dataloader.dataset.indices=64', 'val_dataloader.dataset.indices=32']
-subprocess.run([sys.executable, tools / 'train.py', 'own.py', '--cfg-options', *options], check=True)
-assert apis.get_model('own.py', 'work_dirs/own/epoch_1.pth').backbone.layer4[0].tokenizer.weight.shape[0] == 16
+assert apis.get_model('own.py', checkpoint).backbone.layer4[0].tokenizer.weight.shape[0] == 16
 """
 
 
