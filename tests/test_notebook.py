@@ -28,5 +28,5 @@ def test_its_cells_run_one_after_the_other(tmp_path, monkeypatch):
         [sys.executable, '-c', start + python], env=os.environ | variables, capture_output=True, text=True
     )
     assert result.returncode == 0, result.stderr[-3000:]
-    assert result.stdout.count('data/notebook/five/') > 2
+    assert 'data/notebook/five/' in result.stdout
     assert (tmp_path / 'work_dirs/notebook/tokens.png').stat().st_size > 10_000

@@ -1,6 +1,5 @@
 """``python -m vt COMMAND``: the tools from any folder, by names or paths, also on systems without Unix's modules."""
 
-import os
 import subprocess
 import sys
 
@@ -68,19 +67,18 @@ def test_a_config_is_a_name_or_a_path(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_train_resume_and_predict_without_the_modules_of_unix(tmp_path):
+def test_train_resume_and_predict_without_the_modules_of_unix(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('PYTHONPATH', str(ROOT))
     (tmp_path / 'vt_elsewhere.py').write_text(ELSEWHERE)
     (tmp_path / 'digits.py').write_text(DIGITS)
     mmcv.imwrite(np.full((8, 8, 3), 100, np.uint8), str(tmp_path / 'photo.png'))
-    env = os.environ | dict(PYTHONPATH=str(ROOT))
     for command in (
         ['train', 'digits.py', '--cfg-options', *OPTIONS, 'train_dataloader.num_workers=1'],
         ['train', 'digits.py', '--resume', '--cfg-options', *OPTIONS, 'train_cfg.max_epochs=2'],
         ['predict', 'work_dirs/digits/digits.py', 'work_dirs/digits/epoch_2.pth', 'photo.png', '--out', 'found.json'],
     ):
-        result = subprocess.run(
-            [sys.executable, 'vt_elsewhere.py', *command], cwd=tmp_path, env=env, capture_output=True, text=True
-        )
+        result = subprocess.run([sys.executable, 'vt_elsewhere.py', *command], capture_output=True, text=True)
         assert result.returncode == 0, result.stderr
     assert {path.name for path in tmp_path.glob('work_dirs/digits/epoch_*')} == {'epoch_1.pth', 'epoch_2.pth'}
     assert (tmp_path / 'found.json').is_file()

@@ -1,5 +1,7 @@
 """``val_fraction``: a fraction of each class is held out of a folder without splits."""
 
+from pathlib import Path
+
 import cv2
 import numpy as np
 import pytest
@@ -19,23 +21,16 @@ SIZES = dict(cat=20, dog=7, fox=2, owl=1)
 
 @given(some.lists(some.integers(0, 3), max_size=60), some.floats(0.05, 0.95), some.integers(0, 9))
 def test_each_class_is_split(classes, fraction, seed):
-    held_out = choose_held_out(classes, None, fraction, seed)
-    assert held_out == choose_held_out(classes, None, fraction, seed)
+    held_out = choose_held_out(len(classes) * ('',), tuple(classes), fraction, seed)
     for name in {*classes}:
         all_of = {index for index, each in enumerate(classes) if each == name}
-        wanted = min(max(round(fraction * len(all_of)), 1), len(all_of) - 1)
-        assert len(held_out & all_of) == wanted
+        assert len(held_out & all_of) == min(max(round(fraction * len(all_of)), 1), len(all_of) - 1)
 
 
-@given(some.lists(some.integers(0, 9), min_size=2, max_size=40), some.integers(0, 9))
-def test_samples_that_look_the_same_are_on_one_side(looks, seed):
-    pictures = np.random.default_rng(0).random((10, 256)) < 0.5
-    shown = pictures[looks]
-    shown[:, :4] ^= np.random.default_rng(seed).random((len(looks), 4)) < 0.5
-    held_out = choose_held_out(len(looks) * ['cat'], shown, 0.3, seed)
-    sides = {(look, index in held_out) for index, look in enumerate(looks)}
-    assert len(sides) == len({*looks})
-    assert (len(held_out) > 0) == (len({*looks}) > 1)
+def test_a_new_image_changes_few_sides():
+    files = tuple(f'data/cat/{index}.png' for index in range(200))
+    before, after = (choose_held_out(names, len(names) * (0,), 0.2, 0) for names in (files, ('data/cat/a.png', *files)))
+    assert len({index + 1 for index in before} ^ after) <= 2
 
 
 @pytest.fixture
@@ -69,17 +64,38 @@ def test_a_folder_without_splits_is_split(images):
     assert not files[0] & files[1]
     held_out = {name: sum(f'/{name}/' in file for file in files[1]) for name in SIZES}
     assert held_out == dict(cat=4, dog=1, fox=1, owl=0)
-    assert {int(file[-6:-4]) // 2 for file in files[0] if 'cat' in file}.isdisjoint(
-        int(file[-6:-4]) // 2 for file in files[1] if 'cat' in file
-    )
+    cats = [{int(file[-6:-4]) // 2 for file in part if 'cat' in file} for part in files]
+    assert not cats[0] & cats[1]
     assert train.metainfo['classes'] == val.metainfo['classes'] == (*SIZES,)
     assert [type(step).__name__ for step in val.dataset.pipeline.transforms][1] == 'ResizeEdge'
     assert not any('is the data set of' in line for line in check_data(cfg, ('train', 'val')))
     cfg.dump('written.py')
     assert prepare('written.py', Request()).val_dataloader == cfg.val_dataloader
+    with pytest.raises(UserError, match=r'the config already holds out 0\.2'):
+        prepare('written.py', Request(dict(val_fraction=0.5)))
+    prepare(FOLDER, Request(images, validates=False)).dump('without.py')
+    assert prepare('without.py', Request()).train_dataloader == cfg.train_dataloader
+
+
+def test_flat_and_transparent_images_differ(images):
+    for index in range(10):
+        image = np.zeros((32, 32, 4), np.uint8)
+        cv2.imwrite(f'data/cat/flat-{index}.png', image)
+        image[..., 3] = cv2.circle(np.zeros((32, 32)), (3 * index, 16), 4, 255, -1)
+        cv2.imwrite(f'data/dog/clear-{index}.png', image)
+    files = tuple(map(str, sorted(Path('data').glob('*/*-*.png'))))
+    assert len(choose_held_out(files, 10 * ('cat',) + 10 * ('dog',), 0.2, 0)) == 4
+
+
+def test_folders_of_splits_are_no_classes_and_a_class_may_be_named_train(images):
+    Path('data/cat').rename('data/train')
+    assert build(prepare(FOLDER, Request(images)), 'val').metainfo['classes'] == ('dog', 'fox', 'owl', 'train')
+    Path('data/Testing/cat').mkdir(parents=True)
+    with pytest.raises(UserError, match='has the splits Testing, train, not classes: set data_prefix'):
+        prepare(FOLDER, Request(images))
 
 
 @pytest.mark.parametrize('wrong', [dict(val_fraction=2), dict(val_fraction=1.0), dict(val_fraction=0.5, fold=0)])
 def test_what_is_no_fraction_is_refused(wrong, images):
-    with pytest.raises(UserError, match=r'val_fraction=.* must be between 0 and 1, without fold'):
+    with pytest.raises(UserError, match=r'must be a number between 0 and 1|val_fraction=0.5 and fold=0 both hold out'):
         prepare(FOLDER, Request(images | wrong))

@@ -72,7 +72,7 @@ def test_the_config_that_a_run_leaves_has_its_fold_already(tmp_path):
     assert again.train_dataloader == cfg.train_dataloader
     assert get_model(again).dataset_meta['classes'] == tuple('0123456789')
     assert input_shape(again) == input_shape(read())
-    with pytest.raises(UserError, match=r'fold=1: val_dataloader\.dataset already is fold 2 of 5'):
+    with pytest.raises(UserError, match=r'fold=1: the data already are fold 2 of 5'):
         read(str(tmp_path / 'c.py'), fold=1)
 
 

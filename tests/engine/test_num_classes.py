@@ -8,7 +8,7 @@ import pytest
 import torch
 from mmengine.config import Config
 
-from vt.apis import get_model
+from vt.apis import find_config, get_model
 from vt.engine.num_classes import enter_num_classes
 from vt.engine.prepare import Request, datasets_of, prepare
 from vt.errors import UserError
@@ -49,9 +49,7 @@ def test_it_is_the_number_of_classes_of_the_data(change, number, images):
     assert [part.num_classes for part in found] == [number, 7, number]
 
 
-def test_it_is_entered_before_a_run_where_there_are_data(images, monkeypatch):
-    from vt.apis import find_config
-
+def test_it_is_entered_before_a_run_where_there_are_data(images):
     options = {'data_root': '.', 'train_dataloader.dataset.data_prefix': 'images'}
     cfg = prepare(str(find_config(FOLDER)), Request(options))
     assert cfg.model.head.num_classes == cfg.data_preprocessor.num_classes == 3

@@ -6,7 +6,9 @@ import contextlib
 import os
 import pkgutil
 import re
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from vt._libraries import importing
@@ -127,6 +129,11 @@ class ToolParser(argparse.ArgumentParser):
     """
 
     def __init__(self, description: str, example: str, **options: Any) -> None:
+        if Path(sys.argv[0]).name.startswith('vt '):  # python -m vt, from any folder
+            example = re.sub(
+                r'python tools/(?:analysis/)?(\w+)\.py', lambda tool: f'vt {tool[1].replace("_", "-")}', example
+            )
+            example = re.sub(r'configs/\S+/(\S+)\.py', r'\1', example)
         options |= dict(description=description, epilog=f'example:\n  {example}')
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
 

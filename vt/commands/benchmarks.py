@@ -10,7 +10,7 @@ import torch
 from vt.analysis.speed import Setting, compare, tabulate
 from vt.analysis.tables import print_table
 from vt.apis import get_model
-from vt.engine.launch import default_device, require_device
+from vt.engine.launch import require_device
 from vt.engine.speed_settings import keep_freed_memory, use_threads
 from vt.errors import UserError
 from vt.models.onednn import prepare_for_onednn
@@ -51,7 +51,7 @@ def read_settings(args: argparse.Namespace) -> list[Setting]:
         UserError: a wrong size, a device that does not exist, or TensorFloat-32 on a CPU.
     """
     states = []
-    for device in args.devices or [default_device().type]:
+    for device in args.devices or ['cuda' if torch.cuda.is_available() else 'cpu']:
         is_gpu = require_device(device).type == 'cuda'
         if not is_gpu and 'tf32' in (args.dtypes or ()):
             raise UserError(f'--dtypes tf32: {device} has no TensorFloat-32; give float32')

@@ -21,7 +21,7 @@ from vt.datasets.bands import LoadBands
 from vt.datasets.rows import PREFIX
 from vt.engine.checks.classes import IGNORED_LABEL
 from vt.engine.checks.config import accepted_arguments
-from vt.engine.prepare import HELD_OUT, leaves, steps_in
+from vt.engine.prepare import HELD_OUT, SPLITS, leaves, steps_in
 from vt.engine.reporting import naming_part
 from vt.errors import UserError
 from vt.files import files_below
@@ -159,11 +159,12 @@ def require_split(folder: Path) -> None:
     """Raise a UserError that says how to split, if the folder of a split is missing beside other folders."""
     there = not folder.is_dir() and folder.parent.is_dir() and sorted(path.name for path in folder.parent.glob('*/'))
     if there:
-        raise UserError(
-            f'there is no {folder}, but {folder.parent} has the folders {", ".join(there[:3])}: set '
-            f'val_fraction=0.2 to hold out a fifth of each class, or move images to {folder.parent}/train/CLASS and '
-            f'{folder.parent}/val/CLASS'
-        )
+        parent = folder.parent
+        advice = 'set data_prefix of train_dataloader.dataset and val_dataloader.dataset to those of the splits'
+        if not {name.lower() for name in there} & {*SPLITS}:
+            fifth = 'set val_fraction=0.2 to hold out a fifth of each class'
+            advice = f'{fifth}, or move images to {parent}/train/CLASS and {parent}/val/CLASS'
+        raise UserError(f'there is no {folder}, but {parent} has the folders {", ".join(there[:3])}: {advice}')
 
 
 def find_sources(

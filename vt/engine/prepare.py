@@ -30,6 +30,7 @@ from .reporting import in_one_line
 DISTRIBUTION = 'visual-transformers'  # name for pip; vt on PyPI is another project
 LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 NUM_FOLDS, FOLD_SEED = 5, 0  # defaults; samples are shuffled by a fixed seed, so that all runs have the same folds
+SPLITS = ('train', 'training', 'val', 'valid', 'validation', 'test', 'testing')  # folders that are no classes
 HELD_OUT = ('KFoldDataset', 'HeldOut')  # wrappers of training data, a part of which validates
 SIDES = ('scale', 'scales', 'size', 'crop_size', 'target_size')  # arguments of a step of a pipeline, in pixels
 
@@ -247,12 +248,9 @@ def enter_fold(cfg: Config, _: Request) -> Config:
         return cfg
     if fold not in range(number):
         raise UserError(f'fold={fold}: there are folds 0 to {number - 1} (num_folds={number})')
-    own = (cfg.get('val_dataloader') or {}).get('dataset') or {}
-    if str(own.get('type')).endswith('KFoldDataset'):
+    if own := _wrapper(cfg, 'KFoldDataset'):
         if (own.fold, own.num_splits) != (fold, number):  # if equal, the config was written by a run
-            raise UserError(
-                f'fold={fold}: val_dataloader.dataset already is fold {own.fold} of {own.num_splits}: remove fold'
-            )
+            raise UserError(f'fold={fold}: the data already are fold {own.fold} of {own.num_splits}: remove fold')
         return cfg
     _hold_out(cfg, 'fold', dict(type='mmpretrain.KFoldDataset', fold=fold, num_splits=number, seed=FOLD_SEED))
     return cfg
@@ -264,22 +262,54 @@ def enter_val_fraction(cfg: Config, _: Request) -> Config:
     Where there is no folder of the training split, the data are those in the folder above it.
 
     Raises:
-        UserError: no fraction, ``fold`` is set as well, several data sets or none.
+        UserError: no fraction, ``fold`` is set as well, several data sets or none, a config that holds out another
+            fraction, or a folder of splits with other names.
     """
     fraction = cfg.get('val_fraction')
-    own = (cfg.get('val_dataloader') or {}).get('dataset') or {}
-    if fraction is None or str(own.get('type')).endswith('HeldOut'):  # the latter in a config that a run wrote
+    if fraction is None:
         return cfg
-    if not (isinstance(fraction, float) and 0 < fraction < 1) or cfg.get('fold') is not None:
-        raise UserError(f'val_fraction={fraction} must be between 0 and 1, without fold')
+    if not (isinstance(fraction, float) and 0 < fraction < 1):
+        raise UserError(f'val_fraction={fraction} must be a number between 0 and 1')
+    if cfg.get('fold') is not None:
+        raise UserError(f'val_fraction={fraction} and fold={cfg.fold} both hold out training data: set one of them')
+    own = _wrapper(cfg, 'HeldOut')
+    if own and own.val_fraction != fraction:
+        raise UserError(f'val_fraction={fraction}: the config already holds out {own.val_fraction}: remove it')
+    if own:  # the config was written by a run
+        return cfg
     _hold_out(cfg, 'val_fraction', dict(type='vt.HeldOut', val_fraction=fraction))
     for data in datasets_of(cfg):
-        prefix = data.get('data_prefix') or ''
-        paths = prefix if isinstance(prefix, dict) else dict(img_path=prefix)
-        if not os.path.isdir(os.path.join(data.get('data_root') or '', paths.get('img_path') or '')):
-            above = {key: os.path.dirname(path) for key, path in paths.items()}
-            data.data_prefix = above if isinstance(prefix, dict) else above['img_path']
+        _use_whole_folder(data)
     return cfg
+
+
+def _use_whole_folder(data: dict) -> None:
+    """Let a data set read the folder above that of its split, if there is no such folder with classes in it."""
+    prefix = data.get('data_prefix')
+    paths = dict(prefix) if isinstance(prefix, dict) else dict(img_path=prefix)
+    folder = os.path.join(data.get('data_root') or '', paths.get('img_path') or '')
+    is_classes = str(data.get('type')).endswith('CustomDataset')
+    is_split = os.path.isdir(folder) and (not is_classes or any(True for _ in Path(folder).glob('*/')))
+    if is_split or not paths.get('img_path'):
+        return
+    above = {key: os.path.dirname(path.rstrip('/')) for key, path in paths.items()}
+    folder = os.path.join(data.get('data_root') or '', above['img_path'])
+    splits = [path.name for path in sorted(Path(folder).glob('*/')) if path.name.lower() in SPLITS]
+    if len(splits) > 1:
+        words = f'{folder} has the splits {", ".join(splits)}, not classes: set data_prefix of the data sets'
+        raise UserError(f'{words}, such as train_dataloader.dataset.data_prefix={splits[-1]}, without val_fraction')
+    data['data_prefix'] = above if isinstance(prefix, dict) else above['img_path']
+
+
+def _wrapper(cfg: Config, kind: str) -> dict | None:
+    """Return the wrapper of a kind of the training or validation data; None if there is none."""
+    for name in LOADERS[:2]:
+        dataset = (cfg.get(name) or {}).get('dataset')
+        while isinstance(dataset, dict):
+            if str(dataset.get('type')).endswith(kind):
+                return dataset
+            dataset = dataset.get('dataset')
+    return None
 
 
 def _hold_out(cfg: Config, name: str, options: dict) -> None:

@@ -20,6 +20,7 @@ from torch import nn
 from torch.distributed.fsdp import FSDPModule
 
 from vt.errors import UserError
+from vt.files import ROOT
 
 from .counting import count_complexity, one_input
 
@@ -52,12 +53,13 @@ def record_training(runner: Runner, config: str, options: dict[str, Any], prepar
         - ``image_shape`` (channels, height, width) of the first validation image, ``parameters``, and ``flops``
           (multiply-adds) at that size; None if the model is sharded or takes no whole image.
     """
+    path = Path(config)
     kept = runner.message_hub.runtime_info.get('kept_settings', {})
     sharded = isinstance(runner.model, FSDPModule)
     in_iterations = isinstance(runner.train_loop, IterBasedTrainLoop)
     record = dict(
         describe_origin(next(runner.model.parameters()).device),
-        config=config,
+        config=str(path.relative_to(ROOT) if path.is_relative_to(ROOT / 'configs') else path),
         options={key: kept.get(key, value) for key, value in options.items() if key != 'randomness.seed'},
         kept_settings=kept,
         digest=None if kept else digest_config(prepared),
@@ -97,7 +99,7 @@ def describe_origin(device: torch.device | str = 'cpu') -> dict[str, Any]:
     program = Path(sys.argv[0])
     if program.is_relative_to(Path.cwd()):
         program = program.relative_to(Path.cwd())
-    start = [str(program)] if program.suffix else ['-m', *program.name.split()]
+    start = ['-m', *program.name.split()] if program.name.startswith('vt ') else [str(program)]
     return dict(
         command=shlex.join(['python', *start, *sys.argv[1:]]),
         device=describe_device(torch.device(device)),
