@@ -1,13 +1,13 @@
 """``num_classes='auto'`` in a model: the number of classes of its checkpoint or of its data."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from mmengine.config import Config
 from mmengine.registry import DATASETS
 
 from vt.errors import UserError
 
+from .checks.config import dicts_in
 from .reporting import in_one_line
 
 AUTO = 'auto'
@@ -24,7 +24,8 @@ def enter_num_classes(cfg: Config, datasets: Sequence[dict], classes: Sequence[s
     Raises:
         UserError: the data cannot be read, or have no class names.
     """
-    parts = list(_undecided([cfg.get('model'), cfg.get('data_preprocessor')]))
+    places = [cfg.get('model'), cfg.get('data_preprocessor')]
+    parts = [part for part in dicts_in(places) if part.get('num_classes') == AUTO]
     if not parts:
         return
     number = (cfg.model.get('head') or {}).get('num_classes')
@@ -32,14 +33,6 @@ def enter_num_classes(cfg: Config, datasets: Sequence[dict], classes: Sequence[s
         number = len(classes or _classes_of_data(datasets, cfg.get('default_scope')))
     for part in parts:
         part['num_classes'] = number
-
-
-def _undecided(value: Any) -> Iterator[dict]:
-    """Yield the dicts in a value that have ``num_classes='auto'``."""
-    if isinstance(value, dict) and value.get('num_classes') == AUTO:
-        yield value
-    for part in value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ():
-        yield from _undecided(part)
 
 
 def _classes_of_data(datasets: Sequence[dict], scope: str | None) -> Sequence[str]:

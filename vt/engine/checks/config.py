@@ -109,7 +109,7 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
     if not cfg.filename:
         return
     # What other settings already contain is no setting of its own.
-    roots = [part.get('data_root', '') for part in _dicts([content[key] for key in content if 'loader' in key])]
+    roots = [part.get('data_root', '') for part in dicts_in([content[key] for key in content if 'loader' in key])]
     is_replaced = 'data_root' not in options and any(option.endswith('.data_root') for option in options)
     if not (is_replaced or any(root in (None, content.get('data_root')) for root in roots)):
         settings.remove('data_root')
@@ -129,11 +129,12 @@ def _check_length(loop: dict) -> None:
         raise UserError(f'{words}: it would not validate; lower val_begin')
 
 
-def _dicts(value: Any) -> Iterator[dict]:
+def dicts_in(value: Any) -> Iterator[dict]:
+    """Yield the dicts in a value, each before those in it."""
     if isinstance(value, dict):
         yield value
     for part in value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ():
-        yield from _dicts(part)
+        yield from dicts_in(part)
 
 
 def check_part(part: Any, path: str, scope: str, usual: Any = None) -> None:
