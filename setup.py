@@ -35,6 +35,7 @@ EXTRAS['tests'] = [
     'hypothesis>=6.100,<7',
     'ruff>=0.9',
     'selenium>=4.25,<5',
+    'lightning>=2.5,<3',
     'ty>=0.0.100,<0.1',
 ]
 

@@ -94,7 +94,7 @@ def test_the_blocks_of_a_page_run(page, tmp_path):
     env = dict(os.environ, PATH=path, PYTHONPATH=str(copy), CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1')
     env |= dict(HF_HUB_OFFLINE='1', HF_HUB_CACHE=str(tmp_path / 'hub'), TORCH_HOME=str(tmp_path / 'torch'))
     if page == 'how-to/public-weights.md':  # random weights stand for those that the libraries fetch
-        for name in ('swin_tiny_patch4_window7_224.ms_in1k', 'deit_small_patch16_224.fb_in1k'):
+        for name in ('swin_tiny_patch4_window7_224.ms_in1k', 'deit_small_patch16_224.fb_in1k', 'resnet18.a1_in1k'):
             put_in_hub(tmp_path / 'hub', name)
     if page in ('how-to/public-weights.md', 'how-to/own-segmentation.md', 'how-to/large-images.md'):
         put_in_torch_home(tmp_path / 'torch', 'ResNet18_Weights.IMAGENET1K_V1')

@@ -1,4 +1,4 @@
-# ResNet-18 on Fashion-MNIST. Six epochs: docs/benchmark.md.
+# ResNet-18 on Fashion-MNIST. Six epochs: projects/small_data.
 # python tools/train.py configs/baselines/resnet18_fashion-mnist.py
 _base_ = ['../_base_/models/resnet18_cifar.py', '../_base_/recipes/fashion-mnist.py']
 

@@ -1,4 +1,4 @@
-# DeiT of about ResNet-18's FLOPs on Fashion-MNIST. Two epochs: docs/benchmark.md.
+# DeiT of about ResNet-18's FLOPs on Fashion-MNIST. Two epochs: projects/small_data.
 # python tools/train.py configs/deit/deit-small-32px_fashion-mnist.py
 _base_ = ['../_base_/recipes/tokens_fashion-mnist.py', '../_base_/models/deit-small_32px.py']
 

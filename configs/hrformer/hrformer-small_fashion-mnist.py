@@ -1,4 +1,4 @@
-# HRFormer-S on Fashion-MNIST, enlarged to 56x56. Two epochs: docs/benchmark.md.
+# HRFormer-S on Fashion-MNIST, enlarged to 56x56. Two epochs: projects/small_data.
 # python tools/train.py configs/hrformer/hrformer-small_fashion-mnist.py
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-56px.py', '../_base_/models/hrformer-small.py']
 

@@ -1,4 +1,4 @@
-# LocalViT-S on Fashion-MNIST, enlarged to 64x64. Two epochs: docs/benchmark.md.
+# LocalViT-S on Fashion-MNIST, enlarged to 64x64. Two epochs: projects/small_data.
 # python tools/train.py configs/localvit/localvit-small_fashion-mnist.py
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-64px.py', '../_base_/models/localvit-small.py']
 

@@ -1,4 +1,4 @@
-# MViT-B-16 on Fashion-MNIST, enlarged to 64x64. Two epochs: docs/benchmark.md.
+# MViT-B-16 on Fashion-MNIST, enlarged to 64x64. Two epochs: projects/small_data.
 # python tools/train.py configs/mvit/mvit-base16_fashion-mnist.py
 _base_ = '../_base_/recipes/tokens_fashion-mnist-64px.py'
 

@@ -1,4 +1,4 @@
-# PVTv2-B2 on Fashion-MNIST, enlarged to 64x64. Two epochs: docs/benchmark.md.
+# PVTv2-B2 on Fashion-MNIST, enlarged to 64x64. Two epochs: projects/small_data.
 # python tools/train.py configs/pvtv2/pvtv2-b2_fashion-mnist.py
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-64px.py', '../_base_/models/pvtv2-b2.py']
 

@@ -1,4 +1,4 @@
-# ResT-S on Fashion-MNIST, enlarged to 64x64. Two epochs: docs/benchmark.md.
+# ResT-S on Fashion-MNIST, enlarged to 64x64. Two epochs: projects/small_data.
 # python tools/train.py configs/rest/rest-small_fashion-mnist.py
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-64px.py', '../_base_/models/rest-small.py']
 

@@ -1,4 +1,4 @@
-# Swin-T on Fashion-MNIST, enlarged to 56x56. Two epochs: docs/benchmark.md.
+# Swin-T on Fashion-MNIST, enlarged to 56x56. Two epochs: projects/small_data.
 # python tools/train.py configs/swin/swin-tiny_fashion-mnist.py
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-56px.py', '../_base_/models/swin-tiny.py']
 

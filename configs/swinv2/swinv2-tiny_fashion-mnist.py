@@ -1,4 +1,4 @@
-# Swin v2-T on Fashion-MNIST, enlarged to 64x64. Two epochs: docs/benchmark.md.
+# Swin v2-T on Fashion-MNIST, enlarged to 64x64. Two epochs: projects/small_data.
 # python tools/train.py configs/swinv2/swinv2-tiny_fashion-mnist.py
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-64px.py', '../_base_/models/swinv2-tiny.py']
 

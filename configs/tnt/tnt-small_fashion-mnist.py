@@ -1,4 +1,4 @@
-# TNT-S on Fashion-MNIST, enlarged to 64x64. Two epochs: docs/benchmark.md.
+# TNT-S on Fashion-MNIST, enlarged to 64x64. Two epochs: projects/small_data.
 # python tools/train.py configs/tnt/tnt-small_fashion-mnist.py
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-64px.py', '../_base_/models/tnt-small.py']
 

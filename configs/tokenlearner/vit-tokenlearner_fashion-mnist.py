@@ -1,4 +1,4 @@
-# ViT-S with TokenLearner on Fashion-MNIST, enlarged to 64x64. Two epochs: docs/benchmark.md.
+# ViT-S with TokenLearner on Fashion-MNIST, enlarged to 64x64. Two epochs: projects/small_data.
 # python tools/train.py configs/tokenlearner/vit-tokenlearner_fashion-mnist.py
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-64px.py', '../_base_/models/vit-tokenlearner.py']
 

@@ -1,4 +1,4 @@
-# Twins-SVT-S on Fashion-MNIST, enlarged to 56x56. Two epochs: docs/benchmark.md.
+# Twins-SVT-S on Fashion-MNIST, enlarged to 56x56. Two epochs: projects/small_data.
 # python tools/train.py configs/twins/twins-svt-small_fashion-mnist.py
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-56px.py', '../_base_/models/twins-svt-small.py']
 

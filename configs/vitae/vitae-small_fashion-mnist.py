@@ -1,4 +1,4 @@
-# ViTAE-S on Fashion-MNIST, enlarged to 64x64. Two epochs: docs/benchmark.md.
+# ViTAE-S on Fashion-MNIST, enlarged to 64x64. Two epochs: projects/small_data.
 # python tools/train.py configs/vitae/vitae-small_fashion-mnist.py
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-64px.py', '../_base_/models/vitae-small.py']
 

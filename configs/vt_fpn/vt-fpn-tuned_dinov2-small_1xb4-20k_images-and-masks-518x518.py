@@ -2,15 +2,16 @@
 # Not trained here yet.
 # python tools/train.py configs/vt_fpn/vt-fpn-tuned_dinov2-small_1xb4-20k_images-and-masks-518x518.py \
 #     --cfg-options data_root=<folder>
-_base_ = ['../_base_/models/dinov2-small.py', 'vt-fpn-tuned_r18_1xb4-20k_images-and-masks-512x512.py']
+_base_ = [
+    '../_base_/models/dinov2-small.py',
+    '../_base_/models/vt-fpn-pyramid_384.py',
+    'vt-fpn-tuned_r18_1xb4-20k_images-and-masks-512x512.py',
+]
 
 image_size = 518  # 37 patches a side
 model = dict(
     data_preprocessor=dict(test_cfg=dict(size_divisor=14)),  # pads images to whole patches
     backbone=dict(_delete_=True, **_base_.architecture.backbone),
-    neck=[
-        dict(type='vt.SimplePyramid', in_channels=384),
-        dict(type='vt.VTFPN', in_channels=[96, 192, 384, 384], num_tokens=8, token_channels=1024),
-    ],
+    neck=_base_.pyramid,
 )
 optim_wrapper = dict(paramwise_cfg=dict(_delete_=True, **_base_.tuned))  # the backbone is frozen

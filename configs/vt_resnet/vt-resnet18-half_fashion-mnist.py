@@ -1,4 +1,4 @@
-# VT-ResNet-18 at half width on Fashion-MNIST. Six epochs: docs/benchmark.md.
+# VT-ResNet-18 at half width on Fashion-MNIST. Six epochs: projects/small_data.
 # python tools/train.py configs/vt_resnet/vt-resnet18-half_fashion-mnist.py
 _base_ = ['../_base_/models/vt-resnet18-half_cifar.py', '../_base_/recipes/fashion-mnist.py']
 

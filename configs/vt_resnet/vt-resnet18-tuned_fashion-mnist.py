@@ -1,4 +1,4 @@
-# VT-ResNet-18 on Fashion-MNIST with the tuned recipe: docs/training.md. Six epochs: docs/benchmark.md.
+# VT-ResNet-18 on Fashion-MNIST with the tuned recipe: docs/training.md. Six epochs: projects/small_data.
 # python tools/train.py configs/vt_resnet/vt-resnet18-tuned_fashion-mnist.py
 _base_ = ['vt-resnet18_fashion-mnist.py', '../_base_/recipes/tuned_adamw.py']
 

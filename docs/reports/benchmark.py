@@ -18,6 +18,7 @@ from .speeds import read_medians
 
 GPU = BENCHMARKS / 'nvidia-h100/fashion-mnist.json'
 GPUS = GPU, BENCHMARKS / 'nvidia-h200/fashion-mnist.json'  # the second: other vision transformers
+FIGURES = 'projects/small_data/figures'
 ALL = 60_000  # training images
 LATENCY = BENCHMARKS / 'fashion-mnist_cpu.json'
 FIELD = RECORDS / 'rates-fashion-mnist-field.json'
@@ -149,7 +150,7 @@ def shorten(config: str) -> str:
 
 def draw() -> dict[str, Figure]:
     """The page's figures by their paths: scores against FLOPs and latency, of the pair and of the others."""
-    return {'docs/benchmark/scores.png': _draw_pair(), 'docs/benchmark/field.png': _draw_field()}
+    return {f'{FIGURES}/scores.png': _draw_pair(), f'{FIGURES}/field.png': _draw_field()}
 
 
 def _draw_pair() -> Figure:

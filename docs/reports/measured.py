@@ -22,7 +22,7 @@ def show_attention(model: str) -> str:
     """A row for each tokenizer, with what ``tools/analysis/attention.py --out`` measured of a model's seeds."""
     forms = {title: form[0] if isinstance(form, list) else form for title, form in TOKENIZERS.items()}
     told = []
-    for path in sorted((ROOT / 'docs/attention').glob(f'{model}_seed-*.json')):
+    for path in sorted((ROOT / 'projects/small_data/attention').glob(f'{model}_seed-*.json')):
         seed = read_json(path, 'measure it')['tokenizers']
         told.append(cells([dict(name=name) | found for name, found in seed.items()], forms))
     rows = [

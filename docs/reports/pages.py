@@ -12,6 +12,7 @@ PLACES = {
     for module in (benchmark, measured, mvit, public_weights, scores, survey)
     for name, write in module.PLACES.items()
 }
+FOLDERS = 'docs', 'docs/how-to', 'projects/small_data'
 MARK = re.compile(r'^<!-- end of (.+) -->$', re.MULTILINE)
 
 
@@ -24,7 +25,7 @@ def render() -> dict[str, str]:
     """
     pages = [
         ROOT / 'README.md',
-        *(page for place in ('*.md', 'how-to/*.md') for page in sorted((ROOT / 'docs').glob(place))),
+        *(page for place in FOLDERS for page in sorted((ROOT / place).glob('*.md'))),
     ]
     texts = {path.relative_to(ROOT).as_posix(): fill_places(path.read_text()) for path in pages}
     texts[rooms.PATH] = rooms.draw(rooms.read_rooms())

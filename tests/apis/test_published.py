@@ -1,6 +1,7 @@
 """Published weights by name: whole, with their head and their preparation of images; files are local stand-ins."""
 
 import cv2
+import mmcv
 import numpy as np
 import pytest
 import timm
@@ -14,11 +15,14 @@ from mmengine.dataset import pseudo_collate
 from PIL import Image
 from tool_runner import ROOT, call, succeed
 
+import vt
 from vt import apis
 from vt.apis.model_zoo import resolve_config
-from vt.apis.published import PUBLISHED, compare_preparation, find_preparation, find_weights
+from vt.apis.published import PUBLISHED, find_weights
 from vt.checkpoints.formats.recognise import adapt_channels
 from vt.checkpoints.loading import weights_only
+from vt.engine import published_preparation
+from vt.engine.published_preparation import compare_preparation, find_preparation
 from vt.errors import UserError
 from vt.inference.inputs import Samples, pipeline_steps
 
@@ -28,6 +32,8 @@ SAID = 'timm://resnet18.a1_in1k: images as published: shorter side 235 (bicubic)
 PAIRS = [
     (name, library) for name, row in PUBLISHED.items() for library, own in zip(('timm', 'torchvision'), row) if own
 ]
+MOBILE = 'timm:mobilenetv3_small_050.lamb_in1k'
+ANY = [(MOBILE, 'timm'), ('timm:convnext_atto.d2_in1k', 'timm'), ('timm:vit_tiny_patch16_224.augreg_in21k', 'timm')]
 
 
 @pytest.fixture
@@ -48,7 +54,7 @@ def photo(tmp_path):
 
 
 def put(caches, name, library):
-    timms, torchvisions = PUBLISHED[name]
+    timms, torchvisions = PUBLISHED.get(name, (name.removeprefix('timm:'), None))
     if library == 'torchvision':
         return put_in_torch_home(caches / 'torch', torchvisions)
     return put_in_hub(caches / 'hub', timms)
@@ -67,7 +73,7 @@ def expected_of(reference, library, photo, name):
 
 @pytest.mark.parametrize(
     ('name', 'library'),
-    [pytest.param(*pair, marks=() if pair[0] in (RESNET, DEIT) else pytest.mark.slow) for pair in PAIRS],
+    [*ANY, *(pytest.param(*pair, marks=() if pair[0] in (RESNET, DEIT) else pytest.mark.slow) for pair in PAIRS)],
 )
 @torch.no_grad()
 def test_a_published_classifier_prepares_and_predicts_as_the_librarys_own(name, library, caches, photo):
@@ -109,6 +115,12 @@ def test_frames_are_prepared_and_classes_named_as_torchvision_does(caches):
         ('vt-resnet18_digits', 'timm', 'timm has no known weights of vt-resnet18_digits: it has weights of cait-s24'),
         (SWIN, 'timm', rf'timm://{SWIN_FILE} was not downloaded \(.*\): correct the name, connect to the internet'),
         (SWIN, 'hf://a/b', 'hf://a/b is not loaded, because hf:// is not supported: download it and give its'),
+        ('timm:no_such', 'timm', r'TimmBackbone: no_such: Unknown model \(no_such\)'),
+        (
+            f'timm:{PUBLISHED[DEIT][0]}',
+            'timm',
+            r"the classifier of \S+ is \('head', 'head_dist'\): it must be one layer",
+        ),
         (SWIN, 'timm://no_such_model', r'timm://no_such_model was not downloaded \(Unknown model \(no_such_model\)\)'),
     ],
 )
@@ -164,7 +176,7 @@ def test_other_channels_are_adapted_and_so_are_mean_and_deviation_unless_a_confi
 
 def test_images_have_the_models_own_size(caches, monkeypatch):
     lines = []
-    monkeypatch.setattr(apis.published, 'print_log', lambda line, **options: lines.append(line))
+    monkeypatch.setattr(published_preparation, 'print_log', lambda line, **options: lines.append(line))
     put(caches, 'deit-small_16xb64-300e_in1k', 'timm')
     model = apis.get_model('deit-small_16xb64-300e_in1k', 'timm', backbone=dict(image_size=112))
     resize, crop = model.cfg.test_dataloader.dataset.pipeline[1:3]
@@ -207,3 +219,20 @@ def test_predict_takes_a_librarys_name(caches, photo, monkeypatch):
     assert f'{SAID}116.28, 103.53, deviation 58.395, 57.12, 57.375' in result.stdout
     best = apis.get_model(name).dataset_meta['classes'][expected.argmax()]
     assert f'{best} {100 * expected.max():.1f} %' in result.stdout
+
+
+def test_any_classifier_of_timm_is_fine_tuned_on_a_folder(caches):
+    """It begins with the published weights; the saved config tests what it held out, prepared as published."""
+    reference = put(caches, MOBILE, 'timm')
+    for index, digit in enumerate(vt.Digits('test', digits=(3, 8))):
+        mmcv.imwrite(digit['img'], str(caches / f'images/{digit["gt_label"]}/{index}.png'))
+    options = 'data_root=images', 'val_fraction=0.2', 'train_cfg.max_epochs=1', 'optim_wrapper.optimizer.lr=0.0'
+    succeed(call('train.py', MOBILE, cwd=caches, options=options))
+    saved = caches / 'work_dirs' / MOBILE.replace(':', '-') / 'fine_tune_timm.py'
+    model = apis.get_model(saved, saved.with_name('epoch_1.pth'))
+    assert model.head.fc.bias.shape == (2,)
+    assert torch.equal(model.backbone.model.conv_stem.weight, reference.conv_stem.weight)
+    cfg = model.cfg
+    assert cfg.test_dataloader.dataset == cfg.val_dataloader.dataset
+    assert [step.get('interpolation') for step in cfg.test_dataloader.dataset.dataset.pipeline[:2]] == [None, 'bicubic']
+    assert 'accuracy/top1' in succeed(call('test.py', saved, saved.with_name('epoch_1.pth'), cwd=caches)).stdout

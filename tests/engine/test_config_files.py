@@ -11,7 +11,8 @@ from tool_runner import ROOT
 
 from vt import apis
 from vt.engine.checks.config import check_config
-from vt.engine.prepare import leaves, read_config
+from vt.engine.config_parts import leaves
+from vt.engine.prepare import read_config
 from vt.engine.run_record import describe_origin, digest_config
 
 LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')

@@ -5,7 +5,8 @@ import torch
 from mmengine.config import Config
 
 from vt import apis
-from vt.engine.prepare import Request, enter_image_size, read_config, steps_in
+from vt.engine.config_parts import steps_in
+from vt.engine.prepare import Request, enter_image_size, read_config
 from vt.errors import UserError
 
 SIDES = ('scale', 'crop_size', 'size')

@@ -9,8 +9,9 @@ import torch
 from mmengine.config import Config
 
 from vt.apis import find_config, get_model
+from vt.engine.config_parts import datasets_of
 from vt.engine.num_classes import enter_num_classes
-from vt.engine.prepare import Request, datasets_of, prepare
+from vt.engine.prepare import Request, prepare
 from vt.errors import UserError
 
 FOLDER = 'vt-resnet18-tuned_1xb32-90e_image-folder'

@@ -183,7 +183,7 @@ def test_the_map_is_scaled_once_whether_or_not_weights_are_drawn_again():
 def test_it_trains_in_the_loop_of_the_page(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(0)
-    (block,) = (block.text for block in read_blocks(ROOT / 'docs/python.md') if 'optimizer.step' in block.text)
+    (block,) = (block.text for block in read_blocks(ROOT / 'docs/how-to/own-loop.md') if 'digits.pth' in block.text)
     names = {}
     exec(block, names)
     model = names['model'].eval()

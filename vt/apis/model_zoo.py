@@ -21,12 +21,15 @@ from vt.checkpoints.reading import read
 from vt.checkpoints.weights import load_own_parts, load_weights
 from vt.engine.checks.classes import classes_of
 from vt.engine.checks.config import check_part
+from vt.engine.config_parts import datasets_of, leaves
 from vt.engine.launch import build_model, draw_weights, require_device
 from vt.engine.mixed_precision import keep_scores_exact
 from vt.engine.num_classes import enter_num_classes
-from vt.engine.prepare import apply_options, datasets_of, leaves, read_config
+from vt.engine.prepare import apply_options, read_config
+from vt.engine.published_preparation import named_weights, prepare_as_published
 from vt.engine.reporting import naming_part
 from vt.engine.speed_settings import SpeedSettings, to_channels_last
+from vt.engine.timm_config import TIMM
 from vt.errors import UserError
 from vt.files import ROOT
 from vt.inference.test_set import in_scope
@@ -34,7 +37,7 @@ from vt.models.onednn import prepare_for_onednn
 from vt.ops.token_products import use_fastest_library
 
 from .folders import read_folder
-from .published import LIBRARIES, PUBLISHED, find_weights, named_weights, prepare_as_published
+from .published import LIBRARIES, PUBLISHED, find_weights
 
 INDEX = ROOT / 'model-index.yml'
 Source = str | PathLike | Config
@@ -76,14 +79,19 @@ def find_config(name: str) -> Path:
 
 
 def find_source(source: str) -> str:
-    """Return the path of the config with a name; the path of a config or of a saved model's folder stays as it is.
+    """Return the path of the config with a name; others stay as they are: paths, saved models' folders, ``timm:NAME``.
 
     Raises:
         UserError: as :func:`find_config`.
     """
     is_name = source.lower() in map(str.lower, _configs())  # ./NAME is a folder
-    is_path = source.endswith('.py') or Path(source).exists()
+    is_path = source.startswith(TIMM) or source.endswith('.py') or Path(source).exists()
     return source if is_path and not is_name else str(find_config(source))
+
+
+def name_of(source: str) -> str:
+    """Return the name of what :func:`find_source` gives, for titles and files: ``timm-NAME`` for one of timm."""
+    return f'timm-{source.removeprefix(TIMM)}' if source.startswith(TIMM) else Path(source).stem
 
 
 def _similar(name: str) -> list[str]:
@@ -141,8 +149,9 @@ def get_model(
         raise UserError(f'both init_cfg ({begins[0]}) and pretrained ({checkpoint}) give all weights: give one of them')
     with weights_only():  # before the model is built, which takes longer
         loaded = None if checkpoint is None else read(checkpoint)
-    enter_num_classes(cfg, datasets_of(cfg), loaded and loaded.dataset_meta.get('classes'))
     prepared = prepare_as_published(cfg, checkpoint)
+    known = loaded and loaded.dataset_meta.get('classes')
+    enter_num_classes(cfg, datasets_of(cfg), known or (prepared and prepared.classes))
     has_new_head = loaded is not None and 'num_classes' in overrides.get('head', {})
     saved = f' of {Path(cfg.saved_in).parent}' if 'saved_in' in cfg else ''
     with in_scope(cfg), weights_only(), naming_part(f'building the model{saved}', cfg.to_dict()):

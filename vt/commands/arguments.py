@@ -15,7 +15,7 @@ from vt._libraries import importing
 from vt.engine.reporting import one_line_errors
 from vt.errors import UserError
 
-CONFIG = 'path of the config, or name of a model'
+CONFIG = 'path of the config, name of a model, or timm:NAME for any classifier of timm'
 CHECKPOINT = 'path of a checkpoint; or timm or torchvision, for their published weights'
 # Rounds in which a thread waits actively for the others before it sleeps. With GNU OpenMP's own number, 300,000, two
 # runs on the same cores take each other's time: a step took 2.1 to 10.5 s, and 2.3 s with this one.

@@ -3,13 +3,12 @@
 import argparse
 from dataclasses import asdict
 from itertools import product
-from pathlib import Path
 
 import torch
 
 from vt.analysis.speed import Setting, compare, tabulate
 from vt.analysis.tables import print_table
-from vt.apis import get_model
+from vt.apis.model_zoo import get_model, name_of
 from vt.engine.launch import require_device
 from vt.engine.speed_settings import keep_freed_memory, use_threads
 from vt.errors import UserError
@@ -26,14 +25,14 @@ def benchmark(args: argparse.Namespace) -> None:
         UserError: two models have the same name.
     """
     check_output(args.out, *args.configs)
-    if len({Path(config).stem for config in args.configs}) < len(args.configs):
+    if len({name_of(config) for config in args.configs}) < len(args.configs):
         raise UserError('two of the models have the same name; give each once, or copy a config to another name')
     settings = read_settings(args)
     use_threads()
     keep_freed_memory()
     library = choose_token_library('auto')
     torch.backends.cudnn.benchmark = True  # as in the configs
-    models, results = {Path(config).stem: get_model(config) for config in args.configs}, []
+    models, results = {name_of(config): get_model(config) for config in args.configs}, []
     if library == 'onednn':
         for model in models.values():
             prepare_for_onednn(model)

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from vt.apis.inferencers import VideoInferencer, inferencer_of
-from vt.apis.model_zoo import resolve_config
+from vt.apis.model_zoo import name_of, resolve_config
 from vt.engine.launch import require_device
 from vt.errors import UserError
 from vt.explorer.looking import ShownImage, open_image, pick_from_test_set
@@ -36,7 +36,7 @@ def explore(args: argparse.Namespace) -> None:
         inferencer = inferencer_of(cfg, checkpoint, device)
         if isinstance(inferencer, VideoInferencer):
             raise UserError(f'{config} is a video model: use tools/analysis/show_tokens.py')
-        name = Path(config).stem
+        name = name_of(config)
         models[name if name not in models else f'{name} ({Path(checkpoint).name})'] = inferencer
     images = images or pick_from_test_set(next(iter(models.values())).model.cfg, args.images)
     if args.html:

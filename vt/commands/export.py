@@ -21,7 +21,7 @@ from torch.utils.data import Dataset, Subset
 from vt.analysis.speed import time_interleaved
 from vt.analysis.tables import print_table
 from vt.apis.exporting import Network, Run, answered_by, encode, export_program, largest_difference
-from vt.apis.model_zoo import get_model, resolve_config
+from vt.apis.model_zoo import get_model, name_of, resolve_config
 from vt.engine.run_record import describe_device
 from vt.engine.speed_settings import use_threads
 from vt.errors import UserError
@@ -46,7 +46,7 @@ def export(args: argparse.Namespace) -> None:
     """
     check_output(args.out, args.config, args.checkpoint)
     use_threads()
-    cfg, name = resolve_config(args.config, args.cfg_options), Path(args.config).stem
+    cfg, name = resolve_config(args.config, args.cfg_options), name_of(args.config)
     model = get_model(cfg, args.checkpoint)
     network, inputs = Network(model), [*read_inputs(model, args.inputs, build_test_set, max(BATCHES))]
     images = torch.cat([one for one in inputs if one.shape == inputs[0].shape])

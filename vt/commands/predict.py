@@ -21,7 +21,7 @@ from torch import Tensor
 
 from vt.analysis.tables import print_table, printable_cells
 from vt.apis.inferencers import inferencer_of
-from vt.apis.model_zoo import resolve_config
+from vt.apis.model_zoo import name_of, resolve_config
 from vt.engine.launch import default_device, is_segmentation, require_device
 from vt.engine.reporting import describe, in_one_line
 from vt.engine.speed_settings import SpeedSettings
@@ -101,7 +101,7 @@ def predict(args: argparse.Namespace) -> None:
                 _, content = cv2.imencode('.png', image[..., ::-1])
                 write_atomically(args.out_dir / files[file], content.tobytes())
     if rows:
-        print_table(rows, title=Path(args.config).stem)
+        print_table(rows, title=name_of(args.config))
         for written in filter(None, (args.out, args.out_dir, args.masks)):
             print(f'written to {written}')
     unforeseen = [error for error in skipped.values() if not isinstance(error, UserError)]

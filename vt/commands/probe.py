@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from vt.analysis.tables import print_table
-from vt.apis.model_zoo import get_model, resolve_config
+from vt.apis.model_zoo import get_model, name_of, resolve_config
 from vt.engine.launch import default_device
 from vt.engine.run_record import describe_origin
 from vt.errors import UserError
@@ -51,7 +51,7 @@ def probe(args: argparse.Namespace) -> None:
     model = get_model(cfg, args.checkpoint)
     model.to(default_device())
     layers = [HEAD] if args.layers is None else args.layers or [*blocks_of(model), HEAD]
-    out = args.out or Path('work_dirs', Path(args.config).stem, 'probe')
+    out = args.out or Path('work_dirs', name_of(args.config), 'probe')
     features: dict[str, dict[str, Split]] = {}
     for split, build in SPLITS.items():
         found, labels = extract_features(model, build(model.cfg), layers, args.batch_size, f'Features of {split}')
@@ -76,7 +76,7 @@ def probe(args: argparse.Namespace) -> None:
         for row in rows
     ]
     notes = [f'{images["train"]:,} training and {images["test"]:,} test images']
-    print_table(shown, title=f'{Path(args.config).stem}, frozen', notes=notes)
+    print_table(shown, title=f'{name_of(args.config)}, frozen', notes=notes)
     print(f'written to {out / "probe.json"}')
 
 

@@ -25,9 +25,11 @@ import joblib
 import torch
 from rich.console import Console
 
-from vt.apis.published import named_weights
+from vt.apis.model_zoo import name_of
+from vt.engine.config_parts import leaves
 from vt.engine.interruption.work_directory import RECORD
-from vt.engine.prepare import Request, leaves, prepare
+from vt.engine.prepare import Request, prepare
+from vt.engine.published_preparation import named_weights
 from vt.engine.reporting import in_one_line
 from vt.engine.run_record import digest_config
 from vt.errors import UserError
@@ -78,7 +80,7 @@ def sweep(args: argparse.Namespace) -> None:
         seeds = [int(seed) for seed in split_values(args.seeds, f'--seeds={args.seeds}')]
     except ValueError as error:
         raise UserError(f'--seeds {args.seeds}: give them as 0:3 (0, 1 and 2) or as 0,4') from error
-    folder = Path(args.work_dir or f'work_dirs/sweeps/{Path(args.config).stem}')
+    folder = Path(args.work_dir or f'work_dirs/sweeps/{name_of(args.config)}')
     runs = identify(plan(args.config, args.settings, seeds, folder), folder)
     try:
         train_all(runs, folder, args.jobs)
@@ -112,7 +114,7 @@ def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Pat
     for seed, chosen in itertools.product(seeds, itertools.product(*choices.values())):
         values = dict(zip(choices, chosen))
         texts = {name: re.sub(r'[^\w.+-]+', '_', values[key]).strip('_') for key, name in names.items()}
-        label = '_'.join(f'{name}={text}' for name, text in texts.items()) or Path(config).stem
+        label = '_'.join(f'{name}={text}' for name, text in texts.items()) or name_of(config)
         pairs = tuple(f'{key}={value}' for key, value in values.items())
         runs.append(SweepRun(config, pairs, label, seed, folder / f'{label}_seed-{seed}'))
     if len({run.work_dir for run in runs}) < len(runs):

@@ -16,14 +16,16 @@ from mmengine.runner import Runner
 
 from vt.analysis.speed import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
-from vt.apis.published import find_weights, prepare_as_published
+from vt.apis.published import find_weights
 from vt.data_checks.data import check_data
 from vt.engine.checks.classes import has_labels
 from vt.engine.checks.rehearsal import is_number
+from vt.engine.config_parts import leaves
 from vt.engine.image_hooks import output_paths_of
 from vt.engine.launch import build_prepared, is_segmentation
-from vt.engine.prepare import Request, leaves, prepare, require_file
+from vt.engine.prepare import Request, prepare, require_file
 from vt.engine.processes.distributed import join_processes
+from vt.engine.published_preparation import prepare_as_published
 from vt.engine.reporting import files_of
 from vt.engine.run_record import describe_device
 from vt.errors import UserError

@@ -10,7 +10,6 @@ from mmengine.config import Config
 from mmengine.dist import get_world_size, is_main_process
 
 from vt.analysis.tables import print_table
-from vt.apis.published import compare_preparation
 from vt.data_checks.data import check_data
 from vt.engine.batch_size import BatchSizeHook
 from vt.engine.imbalance import enter_imbalance
@@ -19,6 +18,7 @@ from vt.engine.interruption.work_directory import RECORD, use_work_directory
 from vt.engine.launch import build_prepared
 from vt.engine.prepare import Request, prepare, require_file
 from vt.engine.processes.distributed import join_processes
+from vt.engine.published_preparation import compare_preparation
 from vt.engine.run_record import record_training
 from vt.errors import UserError
 from vt.files import write_json

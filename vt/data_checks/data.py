@@ -21,7 +21,8 @@ from vt.datasets.bands import LoadBands
 from vt.datasets.rows import PREFIX
 from vt.engine.checks.classes import IGNORED_LABEL
 from vt.engine.checks.config import accepted_arguments
-from vt.engine.prepare import HELD_OUT, SPLITS, leaves, steps_in
+from vt.engine.config_parts import leaves, steps_in
+from vt.engine.prepare import HELD_OUT, SPLITS
 from vt.engine.reporting import naming_part
 from vt.errors import UserError
 from vt.files import files_below

@@ -13,10 +13,11 @@ from torch import nn
 
 from vt.errors import UserError
 
+from .config_parts import datasets_of, model_of
 from .console import quiet
 from .num_classes import enter_num_classes
 from .preparation import check_image_channels
-from .prepare import complete, datasets_of, model_of
+from .prepare import complete
 from .runner import VTRunner
 
 

@@ -8,7 +8,7 @@ from mmengine.config import Config
 
 from vt.errors import UserError
 
-from .prepare import LOADERS, leaves, model_of, steps_in
+from .config_parts import LOADERS, leaves, model_of, steps_in
 
 # Steps that assume values up to 255, without an error for others.
 EIGHT_BIT = (

@@ -23,12 +23,13 @@ from vt._libraries import import_library
 from vt.errors import MissingFileError, UserError
 
 from .checks.config import accepted_arguments, check_config, find_types
+from .config_parts import LOADERS, datasets_of, leaves, model_of, steps_in
 from .default_hooks import enter_defaults
 from .num_classes import enter_num_classes
 from .reporting import in_one_line
+from .timm_config import TIMM, read_timm_config
 
 DISTRIBUTION = 'visual-transformers'  # name for pip; vt on PyPI is another project
-LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 NUM_FOLDS, FOLD_SEED = 5, 0  # defaults; samples are shuffled by a fixed seed, so that all runs have the same folds
 SPLITS = ('train', 'training', 'val', 'valid', 'validation', 'test', 'testing')  # folders that are no classes
 HELD_OUT = ('KFoldDataset', 'HeldOut')  # wrappers of training data, a part of which validates
@@ -99,7 +100,7 @@ def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
     A config is a Python file: reading it runs it and all configs that it inherits.
 
     Args:
-        path: path of the config.
+        path: path of the config, or ``timm:NAME``.
         options: options of ``--cfg-options`` by their keys, such as ``model.backbone.depth``.
 
     Raises:
@@ -131,6 +132,8 @@ def complete(cfg: Config, amp: bool) -> Config:
 
 
 def _read_file(path: str) -> Config:
+    if path.startswith(TIMM):
+        return read_timm_config(path)
     require_file(path, 'config')
     MODULE2PACKAGE.update(mmseg='mmseg', vt='vt')  # finds _base_ = 'vt::...' under any name of the distribution
     try:
@@ -449,34 +452,6 @@ def choose_dtype(wrapper: dict) -> str:
         return 'bfloat16'
     usual = 'bfloat16' if torch.cuda.is_bf16_supported(including_emulation=False) else 'float16'
     return str(wrapper.get('dtype') or usual).removeprefix('torch.')
-
-
-def model_of(cfg: Config) -> dict:
-    """Return the config of the model, without a wrapper for test-time augmentation."""
-    model = cfg.get('model') or {}
-    return model.get('module') or model
-
-
-def datasets_of(cfg: Config) -> list[dict]:
-    """Return the data sets of all loaders, inside wrappers."""
-    loaders = [cfg.get(name) for name in LOADERS]
-    return [leaf for loader in loaders if isinstance(loader, dict) for leaf in leaves(loader.get('dataset'))]
-
-
-def leaves(dataset: Any) -> list[dict]:
-    """Return the data sets inside wrappers such as ``RepeatDataset`` and ``ConcatDataset``."""
-    if not isinstance(dataset, dict):
-        return []
-    inner = dataset.get('datasets') or ([dataset['dataset']] if 'dataset' in dataset else [])
-    return [leaf for part in inner for leaf in leaves(part)] if inner else [dataset]
-
-
-def steps_in(pipeline: Any) -> Iterator[dict]:
-    """Yield the steps of a pipeline, and after each step those nested in it, as in test-time augmentation."""
-    for step in pipeline if isinstance(pipeline, (list, tuple)) else ():
-        if isinstance(step, dict):
-            yield step
-        yield from steps_in(step.get('transforms') if isinstance(step, dict) else step)
 
 
 READING = {

@@ -16,8 +16,8 @@ from torch.nn.functional import interpolate, pad
 from torch.utils.data import Dataset
 
 from vt.engine.checks.classes import IGNORED_LABEL, labels_in
+from vt.engine.config_parts import leaves
 from vt.engine.preparation import preparation_of
-from vt.engine.prepare import leaves
 from vt.errors import UserError
 
 REPEATING = ('RepeatDataset', 'ClassBalancedDataset')

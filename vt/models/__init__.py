@@ -15,12 +15,13 @@ from .lora import LoRAModel
 from .mvit import *  # noqa: F403
 from .recording import Record, record_attention
 from .survey import *  # noqa: F403
+from .timm_backbone import TimmBackbone
 from .visual_transformers import *  # noqa: F403
 
 __all__ = ['VTFPN', 'LargeImageSegmentor', 'SegBandsPreProcessor']
 __all__ += ['DistillationTokenHead', 'DistilledClassifier', 'DropoutLinearClsHead', 'FrozenBackbone']
-__all__ += ['HuggingFaceBackbone', 'LayerInit', 'LoRAModel', 'OnMap', 'Record', 'TokenLabelClassifier']
-__all__ += ['TokenLabelHead', 'TokenPart', 'record_attention']
+__all__ += ['HuggingFaceBackbone', 'LayerInit', 'LoRAModel', 'OnMap', 'Record', 'TimmBackbone']
+__all__ += ['TokenLabelClassifier', 'TokenLabelHead', 'TokenPart', 'record_attention']
 __all__ += visual_transformers.__all__
 __all__ += mvit.__all__
 __all__ += survey.__all__

@@ -50,7 +50,9 @@ def to_own_names(model: nn.Module, state: State, prefix: str | None = None) -> t
     Raises:
         UserError: two tensors of the file get the same name and differ.
     """
-    own = model.state_dict()
+    own, backbone = model.state_dict(), getattr(model, 'backbone', model)
+    # The names of a library's model are its own, as those of vt.TimmBackbone, or of a family.
+    formats = [Format("the library's", '', backbone.own_names)] if hasattr(backbone, 'own_names') else FORMATS
     others = tuple(f'{child}.' for child, _ in model.named_children()) if hasattr(model, 'backbone') else None
     best, most = (OWN, prefix or '', {name: _place(name, others) for name in state}), -1
     for wrapper in [prefix] if prefix is not None else _prefixes(state):
@@ -59,7 +61,7 @@ def to_own_names(model: nn.Module, state: State, prefix: str | None = None) -> t
             outer = wrapper.removesuffix('backbone.')
             below |= {name: name.removeprefix(outer) for name in state if not name.startswith(wrapper)}
         text = '\n'.join(below.values())
-        for table in (OWN, *(table for table in FORMATS if re.search(table.mark, text, re.MULTILINE))):
+        for table in (OWN, *(table for table in formats if re.search(table.mark, text, re.MULTILINE))):
             names = {name: _place(renamed, others) for name, renamed in _rename(below, table, own).items()}
             found = len(own.keys() & names.values())
             if found > most:

@@ -1,0 +1,16 @@
+# VT-FPN on a pyramid of a frozen DINOv3-S/16's map, on any folder of images and masks: docs/how-to/other-backbones.md.
+# Not trained here yet.
+# python tools/train.py configs/vt_fpn/vt-fpn-tuned_dinov3-small_1xb4-20k_images-and-masks-512x512.py \
+#     --cfg-options data_root=<folder>
+_base_ = [
+    '../_base_/models/dinov3-small.py',
+    '../_base_/models/vt-fpn-pyramid_384.py',
+    'vt-fpn-tuned_r18_1xb4-20k_images-and-masks-512x512.py',
+]
+
+model = dict(
+    data_preprocessor=dict(test_cfg=dict(size_divisor=16)),  # pads images to whole patches
+    backbone=dict(_delete_=True, **_base_.architecture.backbone),
+    neck=_base_.pyramid,
+)
+optim_wrapper = dict(paramwise_cfg=dict(_delete_=True, **_base_.tuned))  # the backbone is frozen

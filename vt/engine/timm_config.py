@@ -1,0 +1,36 @@
+"""``timm:NAME`` in place of a config: any classifier of timm, with its weights and its preparation of images."""
+
+import torch
+from mmengine.config import Config
+
+from vt.files import ROOT
+from vt.models.timm_backbone import TimmBackbone
+
+from .published_preparation import prepare_as_published
+
+TIMM = 'timm:'
+RECIPE = ROOT / 'configs/_base_/recipes/fine_tune_timm.py'
+
+
+def read_timm_config(source: str) -> Config:
+    """Return the config that fine-tunes a classifier of timm on a folder of images.
+
+    Args:
+        source: ``timm:NAME``. A run begins with the published weights of this name.
+
+    Raises:
+        UserError: timm is not installed, or has no such classifier.
+    """
+    name = source.removeprefix(TIMM)
+    cfg = Config.fromfile(RECIPE)
+    cfg.load_from = f'timm://{name}'
+    prepared = prepare_as_published(cfg, cfg.load_from, is_told=False)
+    with torch.random.fork_rng(devices=[]):  # timm initialises weights
+        cfg.model.head.in_channels = TimmBackbone(name).num_features
+    cfg.model.backbone.model_name = name
+    resize, crop = prepared.steps
+    train_crop = cfg.train_dataloader.dataset.pipeline[1]
+    train_crop.update(scale=crop['crop_size'], interpolation=resize['interpolation'])
+    cfg.val_dataloader = cfg.test_dataloader
+    cfg.work_dir = f'work_dirs/timm-{name}'
+    return cfg

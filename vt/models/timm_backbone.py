@@ -1,0 +1,62 @@
+"""Classifiers of timm, by their names: all of a model but its classifier, which is our head."""
+
+import re
+from collections.abc import Sequence
+
+from mmengine.model import BaseModule
+from torch import Tensor
+
+from vt.errors import UserError
+from vt.registry import MODELS
+
+
+@MODELS.register_module()
+class TimmBackbone(BaseModule):
+    """A classifier of timm without its last layer: images to the vectors that its classifier gets. ::
+
+        backbone=dict(type='vt.TimmBackbone', model_name='resnet18.a1_in1k'), head=dict(in_channels=512)
+
+    Files with timm's names of tensors load into a model with this backbone and a ``LinearClsHead``. For maps of timm's
+    models see MMPretrain's ``TIMMBackbone``.
+
+    Args:
+        model_name: name of the model in timm, with or without the tag of its weights.
+        in_channels: of an image.
+        options: further arguments of ``timm.create_model``, such as ``dict(drop_path_rate=0.1)``.
+        init_cfg: as in mmengine.
+
+    Raises:
+        UserError: timm has no such model, or the model has no classifier of one layer.
+    """
+
+    def __init__(
+        self,
+        model_name: str,
+        in_channels: int = 3,
+        options: dict | None = None,
+        init_cfg: dict | Sequence[dict] | None = None,
+    ) -> None:
+        super().__init__(init_cfg)
+        import timm  # optional: pip install timm
+
+        try:
+            self.model = timm.create_model(model_name, num_classes=0, in_chans=in_channels, **(options or {}))
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise UserError(f'TimmBackbone: {model_name}: {" ".join(str(error).split())[:160]}') from error
+        self.classifier = self.model.pretrained_cfg.get('classifier')
+        if not isinstance(self.classifier, str):  # of two layers in a distilled model
+            raise UserError(f'TimmBackbone: the classifier of {model_name} is {self.classifier}: it must be one layer')
+
+    @property
+    def num_features(self) -> int:
+        """Number of channels of the vectors."""
+        return self.model.head_hidden_size
+
+    @property
+    def own_names(self) -> tuple[tuple[str, str], ...]:
+        """Patterns of timm's names of tensors, and what replaces them in a model with this backbone and our head."""
+        return (rf'^{re.escape(self.classifier)}\.', 'head.fc.'), (r'^(?!head\.fc\.)', 'model.')
+
+    def forward(self, x: Tensor) -> tuple[Tensor]:
+        """Images ``(N, in_channels, height, width)`` to a tuple of one ``(N, num_features)``."""
+        return (self.model(x),)
