@@ -28,7 +28,6 @@ from vt.inference.inputs import Samples, pipeline_steps
 
 SWIN, SWIN_FILE = 'swin-tiny_16xb64-300e_in1k', 'swin_tiny_patch4_window7_224.ms_in1k'
 RESNET, DEIT = 'resnet18_8xb32-90e_in1k', 'deit-small-distilled_16xb64-300e_in1k'
-SAID = 'timm://resnet18.a1_in1k: images as published: shorter side 235 (bicubic), centre 224x224, mean 123.675, '
 PAIRS = [
     (name, library) for name, row in PUBLISHED.items() for library, own in zip(('timm', 'torchvision'), row) if own
 ]
@@ -211,16 +210,6 @@ def test_another_mean_or_deviation_than_the_published_is_said(caches):
     assert compare_preparation(cfg) == []
 
 
-def test_predict_takes_a_librarys_name(caches, photo, monkeypatch):
-    monkeypatch.setenv('COLUMNS', '300')
-    name = RESNET
-    expected = expected_of(put(caches, name, 'timm'), 'timm', photo, name)[1]
-    result = succeed(call('predict.py', name, 'timm', photo, cwd=caches))
-    assert f'{SAID}116.28, 103.53, deviation 58.395, 57.12, 57.375' in result.stdout
-    best = apis.get_model(name).dataset_meta['classes'][expected.argmax()]
-    assert f'{best} {100 * expected.max():.1f} %' in result.stdout
-
-
 def test_any_classifier_of_timm_is_fine_tuned_on_a_folder(caches):
     """It begins with the published weights; the saved config tests what it held out, prepared as published."""
     reference = put(caches, MOBILE, 'timm')
@@ -232,7 +221,6 @@ def test_any_classifier_of_timm_is_fine_tuned_on_a_folder(caches):
     model = apis.get_model(saved, saved.with_name('epoch_1.pth'))
     assert model.head.fc.bias.shape == (2,)
     assert torch.equal(model.backbone.model.conv_stem.weight, reference.conv_stem.weight)
-    cfg = model.cfg
-    assert cfg.test_dataloader.dataset == cfg.val_dataloader.dataset
-    assert [step.get('interpolation') for step in cfg.test_dataloader.dataset.dataset.pipeline[:2]] == [None, 'bicubic']
+    assert model.cfg.test_dataloader.dataset == model.cfg.val_dataloader.dataset
+    assert model.cfg.test_dataloader.dataset.dataset.pipeline[1].interpolation == 'bicubic'
     assert 'accuracy/top1' in succeed(call('test.py', saved, saved.with_name('epoch_1.pth'), cwd=caches)).stdout

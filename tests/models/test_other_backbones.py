@@ -60,16 +60,6 @@ def test_vt_modules_and_a_linear_head_learn_on_frozen_maps(name):
             assert (parameter.grad is None) == ('backbone.model.' in key), key
 
 
-def test_timm_gives_the_same_to_a_neck():
-    pytest.importorskip('timm', reason='timm is not installed')
-    options = dict(features_only=True, out_indices=(-1,), img_size=56, depth=1, embed_dim=24, num_heads=2)
-    timm = dict(type='TIMMBackbone', model_name='vit_small_patch14_dinov2', **options)
-    backbone = MODELS.build(dict(type='vt.FrozenBackbone', backbone=timm)).train()
-    (x,) = backbone(torch.randn(1, 3, 56, 56))
-    assert x.shape == (1, 24, 4, 4)
-    assert not x.requires_grad
-
-
 def test_the_pyramid_is_vitdets_and_vt_fpn_stands_on_it():
     """Equations of detectron2's SimpleFeaturePyramid up to its lateral convolutions, in float64."""
     neck = MODELS.build([dict(type='vt.SimplePyramid', in_channels=16), dict(type='vt.VTFPN', **LEVELS)]).double()

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from mmengine.dataset import InfiniteSampler
 from mmengine.dist import is_main_process
 from mmengine.evaluator import DumpResults, Evaluator
 from mmengine.hooks import CheckpointHook, EarlyStoppingHook, Hook
@@ -206,7 +207,7 @@ def rehearsed_batches(loader: DataLoader, size: int | None = None) -> Iterator[t
 
 def _batch_sizes(loader: DataLoader) -> list[int]:
     """Return the sizes of batches to try: that of all but the last of an epoch, and that of the last."""
-    size, is_infinite = loader.batch_size or 1, hasattr(loader.sampler, 'skip')
+    size, is_infinite = loader.batch_size or 1, isinstance(loader.sampler, InfiniteSampler)
     number = len(loader.dataset) if is_infinite else len(loader.sampler)  # the sampler's are those of this process
     first, last = min(size, number), 0 if is_infinite or loader.drop_last else number % size
     return [first, last] if 0 < last < first else [first] * (2 if first == 1 < number else 1)
