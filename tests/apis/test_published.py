@@ -210,9 +210,10 @@ def test_another_mean_or_deviation_than_the_published_is_said(caches):
     assert compare_preparation(cfg) == []
 
 
-def test_any_classifier_of_timm_is_fine_tuned_on_a_folder(caches):
+def test_any_classifier_of_timm_is_fine_tuned_on_a_folder(caches, photo):
     """It begins with the published weights; the saved config tests what it held out, prepared as published."""
     reference = put(caches, MOBILE, 'timm')
+    succeed(call('analysis/show_heat_maps.py', MOBILE, 'timm', photo, cwd=caches))  # without the data
     for index, digit in enumerate(vt.Digits('test', digits=(3, 8))):
         mmcv.imwrite(digit['img'], str(caches / f'images/{digit["gt_label"]}/{index}.png'))
     options = 'data_root=images', 'val_fraction=0.2', 'train_cfg.max_epochs=1', 'optim_wrapper.optimizer.lr=0.0'

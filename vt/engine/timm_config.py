@@ -3,6 +3,7 @@
 import torch
 from mmengine.config import Config
 
+from vt.errors import UserError
 from vt.files import ROOT
 from vt.models.timm_backbone import TimmBackbone
 
@@ -19,7 +20,7 @@ def read_timm_config(source: str) -> Config:
         source: ``timm:NAME``. A run begins with the published weights of this name.
 
     Raises:
-        UserError: timm is not installed, or has no such classifier.
+        UserError: timm is not installed, has no such classifier, or does not say how images are prepared.
     """
     name = source.removeprefix(TIMM)
     cfg = Config.fromfile(RECIPE)
@@ -28,6 +29,8 @@ def read_timm_config(source: str) -> Config:
     with torch.random.fork_rng(devices=[]):  # timm initialises weights
         cfg.model.head.in_channels = TimmBackbone(name).num_features
     cfg.model.backbone.model_name = name
+    if prepared is None:
+        raise UserError(f'{source}: timm does not say how images are prepared: give a name of timm.list_pretrained()')
     resize, crop = prepared.steps
     train_crop = cfg.train_dataloader.dataset.pipeline[1]
     train_crop.update(scale=crop['crop_size'], interpolation=resize['interpolation'])

@@ -107,13 +107,14 @@ def describe_image(model: nn.Module, dataset: Dataset | None, sample: dict) -> s
         return Path(annotation.img_path).name
     (result,) = model.test_step(pseudo_collate([sample]))
     what = name_class(dataset, annotation.gt_label) if 'gt_label' in annotation else Path(annotation.img_path).name
-    return f'{what}, seen as {name_class(dataset, result.pred_label)}'
+    own = (getattr(model, 'dataset_meta', None) or {}).get('classes')
+    return f'{what}, seen as {name_class(dataset, result.pred_label, own)}'
 
 
-def name_class(dataset: Dataset, label: int | Tensor) -> str:
-    """Return the name of one or several classes in a data set, or the number of a class without a name."""
-    if dataset.metainfo.get('classes') is None:
+def name_class(dataset: Dataset, label: int | Tensor, names: Sequence[str] | None = None) -> str:
+    """Return the name of one or several classes, by default of a data set, or the number of a class without a name."""
+    if names is None and dataset.metainfo.get('classes') is None:
         dataset.full_init()  # the classes of a folder of images are read from it
-    names = dataset.metainfo.get('classes')
+    names = names or dataset.metainfo.get('classes')
     labels = torch.as_tensor(label).reshape(-1).tolist()
     return ', '.join(str(int(each)) if names is None else names[int(each)] for each in labels) or 'nothing'
