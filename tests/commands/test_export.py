@@ -72,7 +72,7 @@ def test_what_is_written_computes_what_the_model_does(classifier, tmp_path):
         assert found == pytest.approx(expected, abs=1e-5)
         assert program(images).detach().numpy() == pytest.approx(expected, abs=1e-5)
     about = json.loads((tmp_path / 'a folder/vt-resnet18-half_digits.json').read_text())
-    assert [about[key] for key in ('classes', 'mean', 'channels')] == [[*'0123456789'], [127.5] * 3, 'RGB']
+    assert about | dict(classes=[*'0123456789'], mean=[127.5] * 3, channels='RGB', input=['batch', 3, 32, 32]) == about
 
 
 def write_waves(path, height, width):
