@@ -5,16 +5,7 @@ As in ``published_equations.py``: pixels are projected, every matrix is dense, o
 
 import torch
 from published_equations import softmax, split
-from published_survey import (
-    attend,
-    average_pooling,
-    convolution,
-    gelu,
-    layer_norm,
-    linear,
-    self_attention,
-    under,
-)
+from published_survey import attend, average_pooling, convolution, gelu, layer_norm, linear, self_attention, under
 from torch import Tensor
 
 

@@ -1,5 +1,7 @@
 """Every path of tokenize and project against the published equations: values, gradients, and gradients of gradients."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -162,6 +164,10 @@ def test_one_place_chooses():
             assert current_path(pixels) == 'plain'
         assert current_path(pixels) == 'fused'
     assert current_path(pixels) == automatic
+    on_gpu = SimpleNamespace(device=torch.device('cuda'), dtype=torch.float32)
+    assert [current_path(on_gpu, projects=each) for each in (False, True)] == ['fused', 'plain']
+    numbers = [SimpleNamespace(shape=(8, number, 64), is_cuda=True) for number in (196, 1024, 9)]
+    assert [*map(fused._count_chunks, numbers)] == [1, 16, 1]  # of whole multiples of 8 pixels
     with pytest.raises(ValueError, match="no path 'fast': choose one of plain, fused, triton"), use_path('fast'):
         pass
 

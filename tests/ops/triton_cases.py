@@ -244,6 +244,7 @@ def test_what_the_kernels_cannot_take():
     pixels, *_ = operands((1, 4, 16, 2))
     assert triton_path.supports(pixels, 2)
     others = [(pixels, 2, 2), (pixels.float(), 2), (pixels.double(), 2), (pixels, 1000), (pixels[:, :0], 2)]
+    others += [(torch.empty(1, 2**27, 16, dtype=pixels.dtype, device='meta'), 2)]  # offsets of 32 bits
     others += [(pixels.new_zeros(1, 2, c), 2) for c in (8, 24, 512)] + [(pixels.new_zeros(1, 16, 4).mT, 2)]
     for other in others:
         assert not triton_path.supports(*other)

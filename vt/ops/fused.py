@@ -23,6 +23,7 @@ from .maps import in_shape_of, is_channel_major, scaled, to_pixels
 from .second_order import differentiable_gradients, of_one_head
 
 MOST_CHUNKS = 16  # per image
+ALIGNED = 8  # pixels of a chunk on a GPU: of other numbers its products are unaligned, and slower
 GPU_CHUNKS = 128  # per batch on a GPU, to use all of its multiprocessors
 
 
@@ -155,7 +156,8 @@ def _count_chunks(pixels: Tensor) -> int:
         return 1
     most = MOST_CHUNKS if samples == 1 else GPU_CHUNKS // samples if pixels.is_cuda else 1
     most = max(1, min(most, MOST_CHUNKS))
-    return max(chunks for chunks in range(1, most + 1) if num_pixels % chunks == 0)
+    multiple = ALIGNED if pixels.is_cuda else 1
+    return max(chunks for chunks in range(1, most + 1) if num_pixels % (chunks * multiple) == 0 or chunks == 1)
 
 
 def _products(weights: Tensor, rows: Tensor, like: Tensor, onto: Tensor | None) -> Tensor:

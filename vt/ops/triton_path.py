@@ -18,6 +18,7 @@ from .second_order import differentiable_gradients, of_one_head
 
 DTYPES = (torch.bfloat16, torch.float16)
 MIN_CAPABILITY = (8, 0)
+MAX_OFFSET = 2**31  # of a value in a sample: kernels compute it in 32 bits
 MAX_SUMS = 4096  # C x L, with L a power of two: sums of gradients must fit into the registers of a program
 FORWARD = dict(BLOCK_P=32, num_warps=4, num_stages=3)
 BACKWARD = dict(BLOCK_P=16, num_warps=4, num_stages=2)
@@ -40,7 +41,8 @@ def supports(x: Tensor, num_tokens: int, num_heads: int = 1) -> bool:
         return False
     # index() makes sizes concrete that a compiler treats as dynamic.
     c, num_tokens = index(num_channels(x)), index(num_tokens)
-    fits = c * sizes(c, num_tokens)['BLOCK_L'] <= MAX_SUMS and c >= 16 and c & (c - 1) == 0
+    fits = index(x.numel() // x.shape[0]) < MAX_OFFSET
+    fits &= c * sizes(c, num_tokens)['BLOCK_L'] <= MAX_SUMS and c >= 16 and c & (c - 1) == 0
     return fits and not is_channel_major(to_pixels(x))
 
 

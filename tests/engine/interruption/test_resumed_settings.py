@@ -93,10 +93,7 @@ def test_what_differs_is_said_and_recorded(edit, rows, kept, begun, whole, tmp_p
 @pytest.mark.parametrize(
     ('edit', 'message'),
     [
-        (
-            dict(param_scheduler=[]),
-            'has other schedulers than param_scheduler: .* or add --new-schedule',
-        ),
+        (dict(param_scheduler=[]), 'has other schedulers than param_scheduler: .* or add --new-schedule'),
         (NEW | OTHER | optimizer('Adadelta'), 'the checkpoint has the optimizer SGD, and the config Adadelta'),
         (OTHER | optimizer('ASGD'), 'the checkpoint has the optimizer SGD, and the config ASGD: resume with'),
         (dict(wrapper=dict(paramwise_cfg=dict(norm_decay_mult=0.0))), 'the checkpoint has 1 parameter groups, not '),

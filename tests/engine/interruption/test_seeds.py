@@ -14,13 +14,7 @@ from mmengine.dataset import DefaultSampler
 from mmengine.registry import DATASETS, init_default_scope
 from mmengine.runner import Runner
 
-from vt.engine.interruption.seeds import (
-    SeededDataset,
-    SeedHook,
-    find_generators,
-    seed_random,
-    seeded_loader,
-)
+from vt.engine.interruption.seeds import SeededDataset, SeedHook, find_generators, seed_random, seeded_loader
 from vt.engine.runner import VTRunner
 
 OF_MODULE = np.random.default_rng(2)
