@@ -31,40 +31,36 @@ def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0)
     """As :func:`vt.ops.plain.tokenize`."""
     if num_heads > 1:
         return plain.tokenize(x, queries, num_heads, scale)
-    return _Tokenize.apply(x, scaled(queries, scale))[0]
+    return _Tokenize.apply(x, scaled(queries, scale))
 
 
 def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
     """As :func:`vt.ops.plain.project`."""
     if keys.shape[1] > 1:
         return plain.project(x, keys, values, scale)
-    return _Project.apply(x, scaled(keys, scale).squeeze(1), values.squeeze(1), False)[0]
+    return _Project.apply(x, scaled(keys, scale).squeeze(1), values.squeeze(1), False)
 
 
 def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
     """As :func:`vt.ops.plain.project_onto`."""
     if keys.shape[1] > 1:
         return plain.project_onto(x, keys, values, scale)
-    return _Project.apply(x, scaled(keys, scale).squeeze(1), values.squeeze(1), True)[0]
+    return _Project.apply(x, scaled(keys, scale).squeeze(1), values.squeeze(1), True)
 
 
 class _Tokenize(torch.autograd.Function):
-    """``x`` and queries ``(L, C)`` or ``(N, L, C)`` to tokens ``(N, L, C)`` and A."""
+    """``x`` and queries ``(L, C)`` or ``(N, L, C)`` to tokens ``(N, L, C)``."""
 
     @staticmethod
-    def forward(x: Tensor, queries: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx, x: Tensor, queries: Tensor) -> Tensor:
         pixels = to_pixels(x)
         attention = _softmax(_logits(pixels, queries), dim=2)
-        return _sum_over_pixels(attention, pixels), attention
-
-    @staticmethod
-    def setup_context(ctx, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
-        ctx.save_for_backward(*inputs, output[1])
-        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(x, queries, attention)
         ctx.set_materialize_grads(False)
+        return _sum_over_pixels(attention, pixels)
 
     @staticmethod
-    def backward(ctx, grad: Tensor | None, _: None) -> tuple[Tensor | None, Tensor | None]:
+    def backward(ctx, grad: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         if grad is None:
             return None, None
         x, queries, attention = ctx.saved_tensors
@@ -86,22 +82,18 @@ class _Tokenize(torch.autograd.Function):
 
 
 class _Project(torch.autograd.Function):
-    """``x``, keys and values ``(N, L, C)`` to the projection, in the shape of ``x``, and A."""
+    """``x``, keys and values ``(N, L, C)`` to the projection, in the shape of ``x``."""
 
     @staticmethod
-    def forward(x: Tensor, keys: Tensor, values: Tensor, residual: bool) -> tuple[Tensor, Tensor]:
+    def forward(ctx, x: Tensor, keys: Tensor, values: Tensor, residual: bool) -> Tensor:
         attention = _softmax(_logits(to_pixels(x), keys), dim=1)
-        return _products(attention, values, like=x, onto=x if residual else None), attention
-
-    @staticmethod
-    def setup_context(ctx, inputs: tuple[Tensor, Tensor, Tensor, bool], output: tuple[Tensor, Tensor]) -> None:
-        *tensors, ctx.residual = inputs
-        ctx.save_for_backward(*tensors, output[1])
-        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(x, keys, values, attention)
+        ctx.residual = residual
         ctx.set_materialize_grads(False)
+        return _products(attention, values, like=x, onto=x if residual else None)
 
     @staticmethod
-    def backward(ctx, grad: Tensor | None, _: None) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+    def backward(ctx, grad: Tensor | None) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         if grad is None:
             return None, None, None, None
         x, keys, values, attention = ctx.saved_tensors

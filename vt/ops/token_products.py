@@ -115,12 +115,9 @@ class _Product(torch.autograd.Function):
     """Tokens ``(M, K)``, a matrix ``(N, K)`` and a bias ``(N,)`` or None to ``(M, N)``."""
 
     @staticmethod
-    def forward(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    def forward(ctx, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
         return _by_onednn(x, weight, bias)
-
-    @staticmethod
-    def setup_context(ctx, inputs: tuple[Tensor, Tensor, Tensor | None], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs[:2])
 
     @staticmethod
     def backward(ctx, grad: Tensor) -> tuple[Tensor | None, ...]:

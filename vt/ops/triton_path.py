@@ -48,7 +48,7 @@ def supports(x: Tensor, num_tokens: int, num_heads: int = 1) -> bool:
 
 def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
     """As :func:`vt.ops.plain.tokenize`; :func:`supports` must be true, and all operands have one dtype."""
-    return _Tokenize.apply(to_pixels(x), scaled(queries, scale))[0]
+    return _Tokenize.apply(to_pixels(x), scaled(queries, scale))
 
 
 def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0, residual: bool = False) -> Tensor:
@@ -63,15 +63,16 @@ def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) ->
 
 
 class _Tokenize(torch.autograd.Function):
-    """Pixels ``(N, P, C)`` and queries to tokens ``(N, L, C)``, tokens in fp32, and log sums ``(N, L)``.
+    """Pixels ``(N, P, C)`` and queries to tokens ``(N, L, C)``.
 
     The backward pass needs the tokens as means over the pixels in fp32; 16 bits would not be accurate enough.
     """
 
     @staticmethod
-    def forward(pixels: Tensor, queries: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(ctx, pixels: Tensor, queries: Tensor) -> Tensor:
         from .triton_kernels import combine_kernel, tokenize_kernel
 
+        inputs = pixels, queries
         pixels, queries = pixels.contiguous(), queries.contiguous()
         (n, num_pixels, c), num_tokens, splits = pixels.shape, queries.shape[-2], count_splits(pixels, FORWARD)
         parts, exact = (pixels.new_empty(n, *some, num_tokens, c, dtype=torch.float32) for some in ((splits,), ()))
@@ -81,16 +82,12 @@ class _Tokenize(torch.autograd.Function):
         tokens, blocks = torch.empty_like(exact, dtype=pixels.dtype), combine_blocks(splits, c)
         operands = (parts, part_sums, splits, tokens, exact, log_sums)
         _launch(combine_kernel, (n, num_tokens, c // blocks['BLOCK_C']), operands, C=c, L=num_tokens, **blocks)
-        return tokens, exact, log_sums
-
-    @staticmethod
-    def setup_context(ctx, inputs: tuple, output: tuple[Tensor, Tensor, Tensor]) -> None:
-        ctx.save_for_backward(*inputs, *output[1:])
-        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(*inputs, exact, log_sums)
         ctx.set_materialize_grads(False)
+        return tokens
 
     @staticmethod
-    def backward(ctx, gradient: Tensor | None, *_) -> tuple[Tensor | None, Tensor | None]:
+    def backward(ctx, gradient: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         if gradient is None:
             return None, None
         pixels, queries, exact, log_sums = ctx.saved_tensors
@@ -113,20 +110,17 @@ class _Project(torch.autograd.Function):
     """Pixels ``(N, P, C)``, keys and values ``(N, L, C)`` to the projection, ``(N, P, C)``."""
 
     @staticmethod
-    def forward(pixels: Tensor, keys: Tensor, values: Tensor, residual: bool) -> Tensor:
+    def forward(ctx, pixels: Tensor, keys: Tensor, values: Tensor, residual: bool) -> Tensor:
         from .triton_kernels import project_kernel
 
+        ctx.save_for_backward(pixels, keys, values)
+        ctx.residual = residual
+        ctx.set_materialize_grads(False)
         pixels, keys, values = pixels.contiguous(), keys.contiguous(), values.contiguous()
         read, grid = torch.empty_like(pixels), (pixels.shape[0], count_splits(pixels, FORWARD))
         operands = (pixels, pixels.shape[1], keys, values, read)
         _launch(project_kernel, grid, operands, RESIDUAL=residual, **FORWARD, **sizes(*keys.shape[:0:-1]))
         return read
-
-    @staticmethod
-    def setup_context(ctx, inputs: tuple, output: Tensor) -> None:
-        *tensors, ctx.residual = inputs
-        ctx.save_for_backward(*tensors)
-        ctx.set_materialize_grads(False)
 
     @staticmethod
     def backward(ctx, gradient: Tensor | None) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
