@@ -77,7 +77,7 @@ class _Tokenize(torch.autograd.Function):
                 ctx.maybe_clear_saved_tensors()
             x_grad = _new_like(skeleton, grad.device)
             rows = torch.cat([grad, queries.expand_as(grad)], dim=1)  # N, 2 L, C
-            _add_products(to_pixels(x_grad), torch.cat([attention, logits_grad], dim=1), rows, beta=0)
+            _write_products(to_pixels(x_grad), torch.cat([attention, logits_grad], dim=1), rows)
         return x_grad, queries_grad
 
 
@@ -86,11 +86,12 @@ class _Project(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x: Tensor, keys: Tensor, values: Tensor, residual: bool) -> Tensor:
-        attention = _softmax(_logits(to_pixels(x), keys), dim=1)
+        pixels = to_pixels(x)
+        attention = _softmax(_logits(pixels, keys), dim=1)
         ctx.save_for_backward(x, keys, values, attention)
         ctx.residual = residual
         ctx.set_materialize_grads(False)
-        return _products(attention, values, like=x, onto=x if residual else None)
+        return _products(attention, values, like=x, onto=pixels if residual else None)
 
     @staticmethod
     def backward(ctx, grad: Tensor | None) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
@@ -101,28 +102,30 @@ class _Project(torch.autograd.Function):
             function = plain.project_onto if ctx.residual else plain.project
             return *differentiable_gradients(of_one_head(function), (x, keys, values), grad), None
         x_grad = keys_grad = values_grad = None
-        logits_grad = _softmax_gradient(attention, _logits(to_pixels(grad), values), dim=1)
+        read_grad = to_pixels(grad)
+        logits_grad = _softmax_gradient(attention, _logits(read_grad, values), dim=1)
         if ctx.needs_input_grad[0]:
-            x_grad = _products(logits_grad, keys, like=x, onto=grad if ctx.residual else None)
+            x_grad = _products(logits_grad, keys, like=x, onto=read_grad if ctx.residual else None)
         if ctx.needs_input_grad[1]:
             keys_grad = _sum_over_pixels(logits_grad, to_pixels(x))
         if ctx.needs_input_grad[2]:
-            values_grad = _sum_over_pixels(attention, to_pixels(grad))
+            values_grad = _sum_over_pixels(attention, read_grad)
         return x_grad, keys_grad, values_grad, None
 
 
 def _logits(pixels: Tensor, rows: Tensor) -> Tensor:
     """Return the products of rows ``(L, C)`` or ``(N, L, C)`` with pixels, ``(N, L, P)``, contiguous."""
     if is_channel_major(pixels):
-        return rows.expand(pixels.shape[0], -1, -1) @ pixels.transpose(1, 2)
+        return torch.bmm(rows.expand(pixels.shape[0], -1, -1), pixels.transpose(1, 2))
     if compiled.compiles(pixels):
         return compiled.logits(pixels, rows)
-    return (pixels @ rows.transpose(-2, -1)).transpose(1, 2).contiguous()
+    products = pixels @ rows.T if rows.dim() == 2 else torch.bmm(pixels, rows.transpose(1, 2))
+    return products.transpose(1, 2).contiguous()
 
 
 def _softmax(logits: Tensor, dim: int) -> Tensor:
     """Softmax, in float32 or float64."""
-    return logits.softmax(dim, dtype=torch.promote_types(logits.dtype, torch.float32))
+    return logits.softmax(dim, dtype=torch.float64 if logits.dtype == torch.float64 else torch.float32)
 
 
 def _softmax_gradient(attention: Tensor, grad: Tensor, dim: int) -> Tensor:
@@ -136,7 +139,7 @@ def _sum_over_pixels(weights: Tensor, pixels: Tensor) -> Tensor:
     weights = weights.to(pixels.dtype)
     chunks = _count_chunks(pixels)
     if chunks == 1:
-        return weights @ pixels
+        return torch.bmm(weights, pixels)
     parts = weights.unflatten(-1, (chunks, -1)).transpose(1, 2) @ pixels.unflatten(1, (chunks, -1))  # N, chunks, L, C
     return parts.sum(1)
 
@@ -156,18 +159,13 @@ def _products(weights: Tensor, rows: Tensor, like: Tensor, onto: Tensor | None) 
     """Return weighted sums of rows for each pixel, ``(N, L, P)`` and ``(N, L, C)``, in shape and layout of ``like``.
 
     Args:
-        onto: tensor of the same shape to which the sums are added; None for zero.
+        onto: pixels ``(N, P, C)`` to which the sums are added; None for zero.
     """
     if torch.compiler.is_compiling():  # PyTorch 2.11 loses the gradients of in-place writes in a forward pass
         read = weights.to(rows.dtype).transpose(1, 2) @ rows
-        return in_shape_of(like, read if onto is None else to_pixels(onto) + read)
+        return in_shape_of(like, read if onto is None else onto + read)
     result = _new_like(like, rows.device)
-    if onto is not None and compiled.compiles(to_pixels(onto), to_pixels(result)):
-        compiled.add_products(weights.to(rows.dtype), rows, to_pixels(onto), to_pixels(result))
-        return result
-    if onto is not None:
-        result.copy_(onto)
-    _add_products(to_pixels(result), weights, rows, beta=0 if onto is None else 1)
+    _write_products(to_pixels(result), weights, rows, onto)
     return result
 
 
@@ -183,10 +181,17 @@ def _new_like(x: Tensor, device: torch.device) -> Tensor:
     return torch.empty_like(x, device=device, memory_format=memory_format)
 
 
-def _add_products(pixels: Tensor, weights: Tensor, rows: Tensor, beta: int = 1) -> None:
-    """Add weighted sums of rows to pixels ``(N, P, C)`` in place; with ``beta=0`` overwrite the pixels."""
+def _write_products(pixels: Tensor, weights: Tensor, rows: Tensor, onto: Tensor | None = None) -> None:
+    """Write weighted sums of rows into pixels ``(N, P, C)``, added to ``onto`` if it is given."""
     weights = weights.to(rows.dtype)
+    if onto is not None and compiled.compiles(onto, pixels):
+        compiled.add_products(weights, rows, onto, pixels)
+        return
+    factors = weights.transpose(1, 2), rows
     if is_channel_major(pixels):
-        pixels.transpose(1, 2).baddbmm_(rows.transpose(1, 2), weights, beta=beta)
+        pixels, factors = pixels.transpose(1, 2), (rows.transpose(1, 2), weights)
+        onto = None if onto is None else onto.transpose(1, 2)
+    if onto is None:
+        torch.bmm(*factors, out=pixels)
     else:
-        pixels.baddbmm_(weights.transpose(1, 2), rows, beta=beta)
+        torch.baddbmm(onto, *factors, out=pixels)

@@ -88,5 +88,5 @@ class GroupedLinear(nn.Module):
 
 def multiply_groups(x: Tensor, weight: Tensor) -> Tensor:
     """Multiply ``(..., g * in)`` by a block-diagonal matrix with g blocks ``(g, in, out)``, to ``(..., g * out)``."""
-    groups = x.flatten(0, -2).unflatten(-1, weight.shape[:2]).transpose(0, 1)  # g, rows, in; without a copy
-    return torch.bmm(groups, weight).transpose(0, 1).flatten(1).unflatten(0, x.shape[:-1])
+    groups = x.reshape(-1, *weight.shape[:2]).transpose(0, 1)  # g, rows, in; without a copy
+    return torch.bmm(groups, weight).transpose(0, 1).reshape(*x.shape[:-1], len(weight) * weight.shape[2])
