@@ -53,6 +53,7 @@ def test_float32_is_exact_on_a_cpu_and_where_it_is_asked_for():
         Setting(device, dtype).choose_products()
         assert torch.get_float32_matmul_precision() == ('high' if tf32 else 'highest')
         assert torch.backends.cudnn.allow_tf32 == tf32
+        assert not torch.backends.cuda.cudnn_sdp_enabled()
     assert Setting(dtype='tf32').tensor_dtype == torch.float32
     with Setting(dtype='tf32').autocast():  # which is none
         assert torch.mm(torch.ones(2, 2), torch.ones(2, 2)).dtype == torch.float32

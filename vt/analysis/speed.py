@@ -112,10 +112,11 @@ class Setting:
         return torch.autocast(torch.device(self.device).type, self.tensor_dtype, enabled=lower)
 
     def choose_products(self) -> None:
-        """Set the precision of float32 products for this process."""
+        """Set the precision of float32 products for this process, and PyTorch's own attention, as runs do."""
         tf32 = torch.device(self.device).type == 'cuda' and self.dtype != 'float32'
         torch.set_float32_matmul_precision('high' if tf32 else 'highest')
         torch.backends.cudnn.allow_tf32 = tf32
+        torch.backends.cuda.enable_cudnn_sdp(False)
 
     def place(self, model: nn.Module) -> nn.Module:
         """Move a model to the device and into the memory format; return it."""
