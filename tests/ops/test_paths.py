@@ -146,6 +146,7 @@ def test_autocast_decides_the_precision(path):
 @pytest.mark.parametrize(('samples', 'chunks'), [(1, None), (3, 4)])
 def test_pixels_are_summed_in_chunks(samples, chunks, monkeypatch):
     """Of a size that divides them; a prime number of them is left whole. Batches, too, as on a GPU."""
+    monkeypatch.setattr(fused, 'LEAST_PIXELS', 1)
     if chunks:
         monkeypatch.setattr(fused, '_count_chunks', lambda pixels: chunks)
     for num_pixels in (60,) if chunks else (16 * 7, 15, 13, 17, 1):

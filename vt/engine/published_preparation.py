@@ -24,10 +24,12 @@ def find_preparation(address: str) -> Preparation | None:
         address: ``timm://NAME``, or ``torchvision://ResNet50_Weights.NAME``.
 
     Raises:
-        UserError: see :func:`vt.checkpoints.public.read_timm`; or the images are not cropped in the centre.
+        UserError: see :func:`vt.checkpoints.public.read_timm`; or the images are neither cropped in the centre nor
+            squashed.
     """
     scheme, _, name = address.partition('://')
     classes: Sequence[str] = ()
+    keeps_ratio = True
     if scheme == 'torchvision' and '_Weights.' in name:
         weights = torchvision_weights(name)
         known, classes = weights.transforms(), weights.meta['categories']
@@ -39,16 +41,17 @@ def find_preparation(address: str) -> Preparation | None:
             known: Any = timm.get_pretrained_cfg(name)
         if known is None:
             return None
-        if known.crop_mode not in (None, 'center'):
-            reason = f"crop_mode={known.crop_mode!r}, but only 'center' is supported"
+        if known.crop_mode not in (None, 'center', 'squash'):
+            reason = f"crop_mode={known.crop_mode!r}, but only 'center' and 'squash' are supported"
             raise UserError(f'{address} has {reason}: give the path of its file')
         crop, interpolation = known.input_size[-1], known.interpolation
-        scale = math.floor(crop / known.crop_pct)
+        scale, keeps_ratio = math.floor(crop / known.crop_pct), known.crop_mode != 'squash'
         if subset := timm.data.infer_imagenet_subset(known.to_dict()):
             classes = timm.data.ImageNetInfo(subset).label_descriptions()
     else:
         return None
-    resize = dict(type='ResizeEdge', scale=scale, edge='short', interpolation=interpolation)
+    kind = dict(type='ResizeEdge', edge='short') if keeps_ratio else dict(type='Resize')
+    resize = kind | dict(scale=scale, interpolation=interpolation)
     mean, std = (tuple(255.0 * value for value in values) for values in (known.mean, known.std))
     return Preparation((resize, dict(type='CenterCrop', crop_size=crop)), mean, std, classes=tuple(classes))
 
@@ -89,7 +92,8 @@ def prepare_as_published(cfg: Config, address: str | None, is_told: bool = True)
     if not is_told:
         return found
     at = '' if height == published else f" at the model's size, not {published}x{published}"
-    sizes = f'shorter side {resize["scale"]} ({resize["interpolation"]}), centre {height}x{height}'
+    side = 'shorter side' if 'edge' in resize else 'both sides'
+    sizes = f'{side} {resize["scale"]} ({resize["interpolation"]}), centre {height}x{height}'
     mean, std = (', '.join(f'{value:.6g}' for value in values) for values in (mean, std))
     print_log(f'{address}: images as published{at}: {sizes}, mean {mean}, deviation {std}', logger='current')
     return found

@@ -95,7 +95,8 @@ class VTRunner(Runner):
             cfg[key] = value
             if value is None:
                 cfg.pop(key)
-        write_atomically(Path(folder, Path(cfg.filename or self.timestamp).stem + '.py'), cfg.pretty_text)
+        name = cfg.get('config_name') or Path(cfg.filename or self.timestamp).stem
+        write_atomically(Path(folder, f'{name}.py'), cfg.pretty_text)
 
     def build_dataloader(self, dataloader: DataLoader | dict, seed: int | None = None, *args, **kwargs) -> DataLoader:
         if isinstance(dataloader, dict):

@@ -20,20 +20,21 @@ def read_timm_config(source: str) -> Config:
         source: ``timm:NAME``. A run begins with the published weights of this name.
 
     Raises:
-        UserError: timm is not installed, has no such classifier, or does not say how images are prepared.
+        UserError: timm is not installed, or has no such classifier, or no weights of it.
     """
     name = source.removeprefix(TIMM)
     cfg = Config.fromfile(RECIPE)
     cfg.load_from = f'timm://{name}'
     prepared = prepare_as_published(cfg, cfg.load_from, is_told=False)
-    with torch.random.fork_rng(devices=[]):  # timm initialises weights
+    if prepared is None:
+        raise UserError(f'{source}: timm has no published weights of this name: give one of timm.list_pretrained()')
+    with torch.device('meta'):
         cfg.model.head.in_channels = TimmBackbone(name).num_features
     cfg.model.backbone.model_name = name
-    if prepared is None:
-        raise UserError(f'{source}: timm does not say how images are prepared: give a name of timm.list_pretrained()')
     resize, crop = prepared.steps
     train_crop = cfg.train_dataloader.dataset.pipeline[1]
     train_crop.update(scale=crop['crop_size'], interpolation=resize['interpolation'])
     cfg.val_dataloader = cfg.test_dataloader
-    cfg.work_dir = f'work_dirs/timm-{name}'
+    cfg.config_name = f'timm-{name}'
+    cfg.work_dir = f'work_dirs/{cfg.config_name}'
     return cfg

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from mmengine.model import BaseModule
-from torch import Tensor
+from torch import Tensor, nn
 
 from vt.errors import UserError
 from vt.registry import MODELS
@@ -25,6 +25,9 @@ class TimmBackbone(BaseModule):
         options: further arguments of ``timm.create_model``, such as ``dict(drop_path_rate=0.1)``.
         init_cfg: as in mmengine.
 
+    Attributes:
+        num_features: number of channels of the vectors.
+
     Raises:
         UserError: timm has no such model, or the model has no classifier of one layer.
     """
@@ -40,22 +43,21 @@ class TimmBackbone(BaseModule):
         import timm  # optional: pip install timm
 
         try:
-            self.model = timm.create_model(model_name, num_classes=0, in_chans=in_channels, **(options or {}))
+            self.model = timm.create_model(model_name, in_chans=in_channels, **(options or {}))
         except (RuntimeError, TypeError, ValueError) as error:
             raise UserError(f'TimmBackbone: {model_name}: {" ".join(str(error).split())[:160]}') from error
         self.classifier = self.model.pretrained_cfg.get('classifier')
         if not isinstance(self.classifier, str):  # of two layers in a distilled model
             raise UserError(f'TimmBackbone: the classifier of {model_name} is {self.classifier}: it must be one layer')
-
-    @property
-    def num_features(self) -> int:
-        """Number of channels of the vectors."""
-        return self.model.head_hidden_size
+        last = self.model.get_submodule(self.classifier)
+        self.num_features: int = last.weight.shape[1] if hasattr(last, 'weight') else self.model.num_features
+        self.model.set_submodule(self.classifier, nn.Identity())
 
     @property
     def own_names(self) -> tuple[tuple[str, str], ...]:
         """Patterns of timm's names of tensors, and what replaces them in a model with this backbone and our head."""
-        return (rf'^{re.escape(self.classifier)}\.', 'head.fc.'), (r'^(?!head\.fc\.)', 'model.')
+        classifier = re.escape(self.classifier)
+        return (rf'^(?!{classifier}\.)', 'model.'), (rf'^{classifier}\.', 'head.fc.')
 
     def forward(self, x: Tensor) -> tuple[Tensor]:
         """Images ``(N, in_channels, height, width)`` to a tuple of one ``(N, num_features)``."""

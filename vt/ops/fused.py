@@ -23,6 +23,7 @@ from .maps import in_shape_of, is_channel_major, scaled, to_pixels
 from .second_order import differentiable_gradients, of_one_head
 
 MOST_CHUNKS = 16  # per image
+LEAST_PIXELS = 8192  # of an image on a CPU: with fewer, one product takes as long or less
 ALIGNED = 8  # pixels of a chunk on a GPU: of other numbers its products are unaligned, and slower
 GPU_CHUNKS = 128  # per batch on a GPU, to use all of its multiprocessors
 
@@ -119,7 +120,7 @@ def _logits(pixels: Tensor, rows: Tensor) -> Tensor:
         return torch.bmm(rows.expand(pixels.shape[0], -1, -1), pixels.transpose(1, 2))
     if compiled.compiles(pixels):
         return compiled.logits(pixels, rows)
-    products = pixels @ rows.T if rows.dim() == 2 else torch.bmm(pixels, rows.transpose(1, 2))
+    products = pixels @ rows.T if rows.dim() == 2 else torch.bmm(pixels, rows.expand(len(pixels), -1, -1).mT)
     return products.transpose(1, 2).contiguous()
 
 
@@ -149,7 +150,10 @@ def _count_chunks(pixels: Tensor) -> int:
     samples, num_pixels, _ = pixels.shape
     if not isinstance(num_pixels, int):  # a dynamic size, as in an exported program
         return 1
-    most = MOST_CHUNKS if samples == 1 else GPU_CHUNKS // samples if pixels.is_cuda else 1
+    if pixels.is_cuda:
+        most = GPU_CHUNKS // max(1, samples)
+    else:
+        most = MOST_CHUNKS if samples == 1 and num_pixels >= LEAST_PIXELS else 1
     most = max(1, min(most, MOST_CHUNKS))
     multiple = ALIGNED if pixels.is_cuda else 1
     return max(chunks for chunks in range(1, most + 1) if num_pixels % (chunks * multiple) == 0 or chunks == 1)

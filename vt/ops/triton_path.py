@@ -39,10 +39,11 @@ def supports(x: Tensor, num_tokens: int, num_heads: int = 1) -> bool:
     """
     if x.dtype not in DTYPES or num_heads != 1 or not _can_run(x.device.type, x.device.index) or x.numel() == 0:
         return False
+    if x.numel() >= MAX_OFFSET * x.shape[0]:
+        return False
     # index() makes sizes concrete that a compiler treats as dynamic.
     c, num_tokens = index(num_channels(x)), index(num_tokens)
-    fits = index(x.numel() // x.shape[0]) < MAX_OFFSET
-    fits &= c * sizes(c, num_tokens)['BLOCK_L'] <= MAX_SUMS and c >= 16 and c & (c - 1) == 0
+    fits = c * sizes(c, num_tokens)['BLOCK_L'] <= MAX_SUMS and c >= 16 and c & (c - 1) == 0
     return fits and not is_channel_major(to_pixels(x))
 
 

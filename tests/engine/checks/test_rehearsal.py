@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader
 
 import vt
 from vt.engine.checks.rehearsal import RehearsalHook, rehearsed_batches, save_once
+from vt.engine.interruption.seeds import NumberedSampler
 from vt.errors import UserError
 
 SGD = dict(type='SGD', lr=0.1)
@@ -20,6 +21,10 @@ def loader(number, batch_size, sampler=DefaultSampler, **options):
     return DataLoader(data, batch_size, sampler=sampler, collate_fn=pseudo_collate, **options)
 
 
+def numbered(data, **options):  # as in a run
+    return NumberedSampler(dict(type='InfiniteSampler'), 0, dataset=data, **options)
+
+
 @pytest.mark.parametrize(
     ('loader', 'sizes'),
     [
@@ -28,6 +33,7 @@ def loader(number, batch_size, sampler=DefaultSampler, **options):
         (loader(3, 4), [3]),
         (loader(10, 4, drop_last=True), [4]),
         (loader(10, 4, InfiniteSampler), [4]),
+        (loader(10, 4, numbered), [4]),
         (loader(3, 1), [1, 1]),
         (loader(1, 1), [1]),
         (loader(19, 10), [10, 9]),  # more than the samples that are loaded

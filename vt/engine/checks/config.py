@@ -35,7 +35,7 @@ from .variables import check_variables
 
 # Keys of a config that are read, besides the arguments of mmengine's runner.
 OTHER_KEYS = (
-    *('activation_checkpointing', 'compile', 'custom_imports', 'data_root', 'efficient_conv_bn_eval'),
+    *('activation_checkpointing', 'compile', 'config_name', 'custom_imports', 'data_root', 'efficient_conv_bn_eval'),
     *('find_unused_parameters', 'fold', 'fsdp', 'image_size', 'model_wrapper_cfg', 'num_folds', 'runner_type'),
     *('speed', 'val_fraction'),
     *('imbalance', 'sync_bn'),

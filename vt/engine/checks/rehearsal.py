@@ -207,7 +207,8 @@ def rehearsed_batches(loader: DataLoader, size: int | None = None) -> Iterator[t
 
 def _batch_sizes(loader: DataLoader) -> list[int]:
     """Return the sizes of batches to try: that of all but the last of an epoch, and that of the last."""
-    size, is_infinite = loader.batch_size or 1, isinstance(loader.sampler, InfiniteSampler)
+    sampler = getattr(loader.sampler, 'sampler', loader.sampler)  # in a run there is one that numbers its samples
+    size, is_infinite = loader.batch_size or 1, isinstance(sampler, InfiniteSampler)
     number = len(loader.dataset) if is_infinite else len(loader.sampler)  # the sampler's are those of this process
     first, last = min(size, number), 0 if is_infinite or loader.drop_last else number % size
     return [first, last] if 0 < last < first else [first] * (2 if first == 1 < number else 1)

@@ -89,4 +89,4 @@ class GroupedLinear(nn.Module):
 def multiply_groups(x: Tensor, weight: Tensor) -> Tensor:
     """Multiply ``(..., g * in)`` by a block-diagonal matrix with g blocks ``(g, in, out)``, to ``(..., g * out)``."""
     groups = x.reshape(-1, *weight.shape[:2]).transpose(0, 1)  # g, rows, in; without a copy
-    return torch.bmm(groups, weight).transpose(0, 1).reshape(*x.shape[:-1], len(weight) * weight.shape[2])
+    return torch.bmm(groups, weight).transpose(0, 1).reshape(*x.shape[:-1], weight.shape[0] * weight.shape[2])
