@@ -4,7 +4,7 @@
 #     --cfg-options data_root=<folder>
 _base_ = [
     '../_base_/models/dinov2-small.py',
-    '../_base_/models/linear-segmentor_384.py',
+    '../_base_/parts/linear-segmentor_384.py',
     '../_base_/datasets/images-and-masks_512x512.py',
     '../_base_/recipes/tuned_bs4-20k.py',
     '../_base_/segmentation_runtime.py',

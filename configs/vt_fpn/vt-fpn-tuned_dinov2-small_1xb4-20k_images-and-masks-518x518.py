@@ -4,7 +4,7 @@
 #     --cfg-options data_root=<folder>
 _base_ = [
     '../_base_/models/dinov2-small.py',
-    '../_base_/models/vt-fpn-pyramid_384.py',
+    '../_base_/parts/vt-fpn-pyramid_384.py',
     'vt-fpn-tuned_r18_1xb4-20k_images-and-masks-512x512.py',
 ]
 

@@ -2,7 +2,7 @@
 # bash tools/dist_train.sh configs/vt_fpn/vt-fpn_dinov3-small_4xb4-160k_ade20k-512x512.py 4
 _base_ = [
     '../_base_/models/dinov3-small.py',
-    '../_base_/models/vt-fpn-pyramid_384.py',
+    '../_base_/parts/vt-fpn-pyramid_384.py',
     '../baselines/fpn_r50_4xb4-160k_ade20k-512x512.py',
 ]
 

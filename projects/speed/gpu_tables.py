@@ -63,7 +63,7 @@ def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
         for name in {'eager', 'graph'} & {*frame}:
             theirs = frame[name].where(frame['model'].str.contains('/baselines/'))
             frame[f'faster_{name}'] = theirs.groupby(groups).transform('first') / frame[name]
-        if 'kernels_busy' in frame:  # where Python takes longer than the GPU, in either, a ratio says nothing
+        if 'kernels_busy' in frame:  # no ratio where Python takes longer than the GPU, in either
             waits = frame['launch'] > frame['kernels_busy']
             frame.loc[waits | waits.groupby(groups).transform('first'), 'faster_eager'] = float('nan')
     return frame
