@@ -120,7 +120,7 @@ def _logits(pixels: Tensor, rows: Tensor) -> Tensor:
         return torch.bmm(rows.expand(pixels.shape[0], -1, -1), pixels.transpose(1, 2))
     if compiled.compiles(pixels):
         return compiled.logits(pixels, rows)
-    products = pixels @ rows.T if rows.dim() == 2 else torch.bmm(pixels, rows.expand(len(pixels), -1, -1).mT)
+    products = pixels @ rows.T if rows.dim() == 2 else torch.bmm(pixels, rows.expand(pixels.shape[0], -1, -1).mT)
     return products.transpose(1, 2).contiguous()
 
 
