@@ -31,7 +31,7 @@ RESNET, DEIT = 'resnet18_8xb32-90e_in1k', 'deit-small-distilled_16xb64-300e_in1k
 PAIRS = [
     (name, library) for name, row in PUBLISHED.items() for library, own in zip(('timm', 'torchvision'), row) if own
 ]
-MOBILE = 'timm:mobilenetv3_small_050.lamb_in1k'
+TWO_HEADS, MOBILE = f'timm:{PUBLISHED[DEIT][0]}', 'timm:mobilenetv3_small_050.lamb_in1k'
 OTHERS = 'timm:convnext_atto.d2_in1k', 'timm:caformer_s18.sail_in1k', 'timm:vit_tiny_patch16_224.augreg_in21k'
 
 
@@ -118,11 +118,7 @@ def test_frames_are_prepared_and_classes_named_as_torchvision_does(caches):
         (SWIN, 'timm', rf'timm://{SWIN_FILE} was not downloaded \(.*\): correct the name, connect to the internet'),
         (SWIN, 'hf://a/b', 'hf://a/b is not loaded, because hf:// is not supported: download it and give its'),
         ('timm:no_such', 'timm', 'timm:no_such: timm has no published weights of this name: give one of timm.list_p'),
-        (
-            f'timm:{PUBLISHED[DEIT][0]}',
-            'timm',
-            r"the classifier of \S+ is \('head', 'head_dist'\): it must be one layer",
-        ),
+        (TWO_HEADS, 'timm', r"the classifier of \S+ is \('head', 'head_dist'\): it must be one layer"),
         (SWIN, 'timm://no_such_model', r'timm://no_such_model was not downloaded \(Unknown model \(no_such_model\)\)'),
     ],
 )
@@ -213,9 +209,15 @@ def test_another_mean_or_deviation_than_the_published_is_said(caches):
     assert compare_preparation(cfg) == []
 
 
-def test_any_classifier_of_timm_is_fine_tuned_on_a_folder(caches, photo):
+def test_any_classifier_of_timm_predicts_and_is_fine_tuned(caches, photo, monkeypatch):
     """It begins with the published weights; the saved config tests what it held out, prepared as published."""
     reference = put(caches, MOBILE, 'timm')
+    scores = expected_of(reference, 'timm', photo, MOBILE)[1]
+    best = apis.get_model(MOBILE, 'timm').dataset_meta['classes'][scores.argmax()]
+    monkeypatch.setenv('COLUMNS', '300')
+    result = succeed(call('predict.py', MOBILE, 'timm', photo, cwd=caches))
+    assert 'images as published: shorter side 256 (bicubic), centre 224x224, mean 123.675, 116.28' in result.stdout
+    assert f'{best} {100 * scores.max():.1f} %' in result.stdout
     succeed(call('analysis/show_heat_maps.py', MOBILE, 'timm', photo, cwd=caches))  # without the data
     for index, digit in enumerate(vt.Digits('test', digits=(3, 8))):
         mmcv.imwrite(digit['img'], str(caches / f'images/{digit["gt_label"]}/{index}.png'))

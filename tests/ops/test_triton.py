@@ -45,12 +45,7 @@ def test_nothing_is_supported_on_a_cpu_or_without_triton(monkeypatch):
 
 
 # Samples, pixels; on 132 processors the splits forward and backward.
-SPLITS = {
-    (1, 14 * 14): (7, 13),
-    (256, 14 * 14): (1, 1),
-    (1, 200 * 304): (264, 264),
-    (16, 200 * 304): (16, 16),
-}
+SPLITS = {(1, 14 * 14): (7, 13), (256, 14 * 14): (1, 1), (1, 200 * 304): (264, 264), (16, 200 * 304): (16, 16)}
 
 
 @pytest.mark.parametrize('size', SPLITS)

@@ -151,11 +151,10 @@ def _count_chunks(pixels: Tensor) -> int:
     if not isinstance(num_pixels, int):  # a dynamic size, as in an exported program
         return 1
     if pixels.is_cuda:
-        most = GPU_CHUNKS // max(1, samples)
+        most, multiple = GPU_CHUNKS // max(1, samples), ALIGNED
     else:
-        most = MOST_CHUNKS if samples == 1 and num_pixels >= LEAST_PIXELS else 1
+        most, multiple = MOST_CHUNKS if samples == 1 and num_pixels >= LEAST_PIXELS else 1, 1
     most = max(1, min(most, MOST_CHUNKS))
-    multiple = ALIGNED if pixels.is_cuda else 1
     return max(chunks for chunks in range(1, most + 1) if num_pixels % (chunks * multiple) == 0 or chunks == 1)
 
 

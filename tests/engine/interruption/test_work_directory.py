@@ -1,6 +1,7 @@
 """A work directory belongs to one run at a time, and the files of an earlier one are never overwritten."""
 
 import signal
+import socket
 from contextlib import suppress
 from pathlib import Path
 
@@ -151,8 +152,10 @@ def test_two_trainings_of_one_folder(tmp_path):
     while all(group[0].process.is_alive() for group in groups):
         groups[0][0].process.join(0.05)
     refused, going = sorted(groups, key=lambda group: group[0].process.is_alive())
-    name = 'run is in use by another training ('
     first, other = [run.wait() for run in refused]
+    name = f'run is in use by another training (process {going[0].process.pid} on {socket.gethostname()} since '
+    if 'just started' in first.stderr:  # the other has the folder, and has not written who it is
+        name = 'run is in use by another training (just started): wait until it ends, stop it, or choose another'
     assert_one_line(first, name)
     assert_one_line(other, 'stopped because another process failed')
     going[0].wait_for('Epoch(train)')
