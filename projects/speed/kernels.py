@@ -29,13 +29,14 @@ SHARED_KB = {80: 99, 90: 227, 100: 227}
 KERNELS = {
     triton_kernels.tokenize_kernel: FORWARD,
     triton_kernels.combine_kernel: combine_blocks(64, 256),
+    triton_kernels.add_kernel: combine_blocks(64, 256),
     triton_kernels.project_kernel: FORWARD,
     triton_kernels.tokenize_backward_kernel: BACKWARD,
     triton_kernels.project_backward_kernel: BACKWARD,
 }
-# Those of the arguments that don't have the map's.
-NUMBERS = ('P', 'S', 'query_stride')
-SINGLE = ('split_tokens', 'split_log_sums', 'exact_tokens', 'log_sums')
+# Those of the arguments that don't have the map's type.
+NUMBERS = ('P0', 'P1', 'P2', 'P3', 'span', 'Q', 'N', 'T', 'levels')
+SINGLE = ('split_tokens', 'split_log_sums', 'split_gradients', 'exact_tokens', 'log_sums')
 SINGLE += ('query_gradients', 'key_gradients', 'value_gradients')
 OTHER_TYPES = dict.fromkeys(NUMBERS, 'i32') | dict.fromkeys(SINGLE, '*fp32')
 
@@ -57,12 +58,12 @@ def cases() -> list[tuple[triton.JITFunction, Case]]:
 def compile_kernel(kernel: triton.JITFunction, case: Case) -> CompiledKernel:
     """A kernel's machine code, as a launch would have it compiled."""
     constants = KERNELS[kernel] | sizes(case.num_channels, case.num_tokens)
-    constants |= dict(RESIDUAL=True, OF_PIXELS=True, OF_TOKENS=True)
+    constants |= dict(RESIDUAL=True, ONTO=True, OF_PIXELS=True, OF_TOKENS=True)
     options = {name: constants[name] for name in ('num_warps', 'num_stages') if name in constants}
     constants = {name: constants[name] for name in kernel.arg_names if name in constants}
     types = {name: OTHER_TYPES.get(name, '*bf16') for name in kernel.arg_names}
     types |= dict.fromkeys(constants, 'constexpr')
-    divisible = [name for name, kind in types.items() if kind.startswith('*') or name == 'query_stride']
+    divisible = [name for name, kind in types.items() if kind.startswith('*')]
     aligned = {(kernel.arg_names.index(name),): [['tt.divisibility', 16]] for name in divisible}
     source = ASTSource(kernel, types, constants, aligned)
     return triton.compile(source, target=GPUTarget('cuda', case.architecture, 32), options=options)

@@ -271,9 +271,16 @@ class Kernel:
         return partial(self.launch, grid)
 
 
+TOKENS = triton_kernels.project_kernel.arg_names.index('keys')
+
+
 def make_sharper(kernel):
     """Wrong: its operand is twice as large."""
-    return Kernel(lambda grid, x, size, tokens, *rest, **options: kernel[grid](x, size, 2 * tokens, *rest, **options))
+
+    def launch(grid, *operands, **options):
+        kernel[grid](*operands[:TOKENS], 2 * operands[TOKENS], *operands[TOKENS + 1 :], **options)
+
+    return Kernel(launch)
 
 
 def fail(error):
@@ -290,9 +297,9 @@ FULL = fail(torch.OutOfMemoryError('CUDA out of memory'))  # of a device whose m
 @pytest.mark.parametrize(
     ('kernel', 'make_wrong', 'message'),
     [
-        ('tokenize_kernel', make_sharper, 'tokens are off by'),
-        ('project_kernel', make_sharper, 'read pixels are off by'),
-        ('project_backward_kernel', make_sharper, 'their dX are off by'),
+        ('tokenize_kernel', make_sharper, 'tokens: they are off by'),
+        ('project_kernel', make_sharper, 'read pixels: they are off by'),
+        ('project_backward_kernel', make_sharper, 'dX: they are off by'),
         ('tokenize_backward_kernel', BROKEN, 'RuntimeError: out of resources'),
     ],
 )
@@ -319,6 +326,8 @@ def test_right_kernels_are_taken():
     assert current_path(pixels, 5) == current_path(pixels.mT.unflatten(-1, (5, 7)), 5) == 'triton'
     assert torch.equal(torch.get_rng_state(), state)
     assert len(triton_check._tried) == 1
+    assert current_path(pixels, 5, needs=(False, True)) == current_path(pixels, 5, needs=(False, False)) == 'triton'
+    assert len(triton_check._tried) == 3  # each has kernels of its own
     for other in (pixels.float(), pixels.double(), pixels.mT.contiguous().mT):
         assert current_path(other, 5) == 'fused'
 
@@ -337,10 +346,10 @@ def test_a_capture_meets_no_untried_kernel(monkeypatch):
     with monkeypatch.context() as capture:
         capture.setattr(torch.cuda, 'is_current_stream_capturing', lambda: True)
         with pytest.warns(RuntimeWarning, match='not used in this CUDA graph: run the model once before the capture'):
-            assert not triton_check._is_trusted('cuda', 0, torch.bfloat16, 16, 5)
+            assert not triton_check._is_trusted('cuda', 0, True, True, torch.bfloat16, 16, 5)
         assert not triton_check._tried
-        triton_check._tried['cuda', 0, torch.bfloat16, 16, 5] = True
-        assert triton_check._is_trusted('cuda', 0, torch.bfloat16, 16, 5)
+        triton_check._tried['cuda', 0, True, True, torch.bfloat16, 16, 5] = True
+        assert triton_check._is_trusted('cuda', 0, True, True, torch.bfloat16, 16, 5)
 
 
 def test_the_choice_of_path_compiles():

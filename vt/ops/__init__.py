@@ -1,6 +1,6 @@
 """Tokenize and project, the two operations on pixels, as pure functions on tensors."""
 
-from .dispatch import current_path, project, project_onto, tokenize, use_path
+from .dispatch import current_path, project, project_onto, project_onto_levels, tokenize, tokenize_levels, use_path
 from .plain import project_attention, tokenize_attention
 
 __all__ = [
@@ -8,7 +8,9 @@ __all__ = [
     'project',
     'project_attention',
     'project_onto',
+    'project_onto_levels',
     'tokenize',
     'tokenize_attention',
+    'tokenize_levels',
     'use_path',
 ]

@@ -22,6 +22,11 @@ def compile_pixels(on: bool = True) -> None:
     _is_on = on
 
 
+def is_on() -> bool:
+    """Whether compiled products are switched on."""
+    return _is_on
+
+
 def compiles(*pixels: Tensor) -> bool:
     """Whether compiled products are on and support these pixels ``(N, P, C)``: float32, CPU, channels contiguous."""
     return (

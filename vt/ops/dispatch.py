@@ -1,10 +1,10 @@
 """Choose the path, an implementation, that computes tokenize and project.
 
-Every path has the functions ``tokenize``, ``project`` and ``project_onto``. ``x`` is a map ``(N, C, H, W)`` or its
-pixels ``(N, P, C)``; projections have the shape of ``x``.
+Every path has the functions ``tokenize``, ``project`` and ``project_onto``, and VT's own paths two more for several
+levels. ``x`` is a map ``(N, C, H, W)`` or its pixels ``(N, P, C)``; projections have the shape of ``x``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
@@ -20,7 +20,13 @@ PATHS = {'plain': plain, 'fused': fused, 'triton': triton_path}  # others that a
 _forced: str | None = None
 
 
-def current_path(x: Tensor, num_tokens: int = 1, num_heads: int = 1, projects: bool = False) -> str:
+def current_path(
+    x: Tensor,
+    num_tokens: int = 1,
+    num_heads: int = 1,
+    projects: bool = False,
+    needs: tuple[bool, bool] = (True, True),
+) -> str:
     """Return the name of the path for ``x``: the one set by :func:`use_path`, or the fastest that supports ``x``.
 
     - ``'triton'``, Triton kernels: bf16 or fp16 in channels_last on an NVIDIA GPU, if Triton is installed, the kernels
@@ -34,6 +40,7 @@ def current_path(x: Tensor, num_tokens: int = 1, num_heads: int = 1, projects: b
         num_tokens: L.
         num_heads: heads of the attention.
         projects: the operation is project, not tokenize.
+        needs: whether gradients of the map, and of the tokens, are needed.
 
     Raises:
         UserError: ``'triton'`` is set, but does not support ``x``.
@@ -47,7 +54,7 @@ def current_path(x: Tensor, num_tokens: int = 1, num_heads: int = 1, projects: b
         return 'plain'
     if _forced:
         return _forced
-    if triton_path.supports(x, num_tokens, num_heads) and is_trusted(x, num_tokens):
+    if triton_path.supports(x, num_tokens, num_heads) and is_trusted(x, num_tokens, needs):
         return 'triton'
     return 'plain' if projects and x.device.type == 'cuda' else 'fused'
 
@@ -80,7 +87,7 @@ def use_path(name: str) -> Iterator[None]:
 def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
     """Compute tokens ``(N, L, C)`` from pixels; arguments as in :func:`vt.ops.plain.tokenize`."""
     x, queries = cast_as_product(x, queries)
-    name = current_path(x, queries.shape[-2], num_heads)
+    name = current_path(x, queries.shape[-2], num_heads, needs=_needs(x, queries))
     with _as_cast(name, x):
         return PATHS[name].tokenize(x, queries, num_heads, scale)
 
@@ -88,7 +95,7 @@ def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0)
 def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
     """Compute the projection of the tokens onto the pixels; arguments as in :func:`vt.ops.plain.project`."""
     x, keys, values = cast_as_product(x, keys, values)
-    name = current_path(x, keys.shape[2], keys.shape[1], projects=True)
+    name = current_path(x, keys.shape[2], keys.shape[1], projects=True, needs=_needs(x, keys, values))
     with _as_cast(name, x):
         return PATHS[name].project(x, keys, values, scale)
 
@@ -96,9 +103,37 @@ def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tens
 def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
     """Add the projection of the tokens to the pixels; arguments as in :func:`vt.ops.plain.project_onto`."""
     x, keys, values = cast_as_product(x, keys, values)
-    name = current_path(x, keys.shape[2], keys.shape[1], projects=True)
+    name = current_path(x, keys.shape[2], keys.shape[1], projects=True, needs=_needs(x, keys, values))
     with _as_cast(name, x):
         return PATHS[name].project_onto(x, keys, values, scale)
+
+
+def tokenize_levels(levels: Sequence[Tensor], queries: Tensor, scale: float = 1.0) -> tuple[Tensor, Sequence[Tensor]]:
+    """Compute the tokens of several maps; arguments and results as in :func:`vt.ops.plain.tokenize_levels`."""
+    *levels, queries = cast_as_product(*levels, queries)
+    name = _path_of_levels(levels, queries)
+    with _as_cast(name, queries):
+        return PATHS[name].tokenize_levels(levels, queries, scale)
+
+
+def project_onto_levels(levels: Sequence[Tensor], keys: Tensor, values: Tensor, scale: float = 1.0) -> Sequence[Tensor]:
+    """Add projections to several maps; arguments as in :func:`vt.ops.plain.project_onto_levels`."""
+    *levels, keys, values = cast_as_product(*levels, keys, values)
+    name = _path_of_levels(levels, keys, values)
+    with _as_cast(name, keys):
+        return PATHS[name].project_onto_levels(levels, keys, values, scale)
+
+
+def _needs(x: Tensor, *tokens: Tensor) -> tuple[bool, bool]:
+    """Whether gradients of a map, and of tokens, are needed."""
+    return torch.is_grad_enabled() and x.requires_grad, torch.is_grad_enabled() and any(t.requires_grad for t in tokens)
+
+
+def _path_of_levels(levels: Sequence[Tensor], *tokens: Tensor) -> str:
+    needs = any(x.requires_grad for x in levels), any(each.requires_grad for each in tokens)
+    needs = needs if torch.is_grad_enabled() else (False, False)
+    names = {current_path(x, tokens[0].shape[-2], projects=len(tokens) == 2, needs=needs) for x in levels}
+    return names.pop() if len(names) == 1 else 'fused'
 
 
 def _as_cast(name: str, x: Tensor) -> AbstractContextManager:

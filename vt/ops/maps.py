@@ -38,6 +38,11 @@ def merge_heads(x: Tensor) -> Tensor:
     return x.transpose(-3, -2).flatten(-2)
 
 
+def heads_in_batch(x: Tensor, num_heads: int) -> Tensor:
+    """``(N, P, C)`` to ``(N h, P, C / h)``."""
+    return x if num_heads == 1 else split_heads(x, num_heads).flatten(0, 1)
+
+
 def scaled(x: Tensor, factor: float) -> Tensor:
     """Return ``x * factor``, or ``x`` itself if the factor is 1."""
     return x if factor == 1 else x * factor

@@ -12,24 +12,25 @@ from . import plain, triton_path
 from .maps import num_channels
 
 TOLERANCE = 0.02  # relative error in the Euclidean norm, above the rounding of 16 bits
-RESULTS = ('tokens', 'their dX', 'their dQ', 'read pixels', 'their dX', 'their dK', 'their dV')  # as in triton_kernels
-_tried: dict[tuple, bool] = {}  # results by kind of map
+RESULTS = ('tokens', 'read pixels', 'dX', 'dQ', 'dK', 'dV')  # as in triton_kernels
+_tried: dict[tuple, bool] = {}  # results by kind of map and needed gradients
 
 
-def is_trusted(x: Tensor, num_tokens: int) -> bool:
+def is_trusted(x: Tensor, num_tokens: int, needs: tuple[bool, bool]) -> bool:
     """Whether the kernels give the results of the plain path for this kind of map: device, dtype, channels and tokens.
 
-    The first call for a kind of map runs forward and backward on small random maps, and warns if they fail or differ.
+    The first call for a kind of map and gradients runs on small random maps, and warns if the kernels fail or differ.
     The kernels are not used in exported programs, and without an earlier check not during the capture of a CUDA graph.
     ``VT_CHECK_KERNELS=0`` in the environment skips the check.
 
     Args:
         x: a map ``(N, C, H, W)`` or its pixels ``(N, P, C)``.
         num_tokens: L.
+        needs: whether gradients of the map and of the tokens are needed, each of which has kernels of its own.
     """
     if _is_exporting() or type(x) not in (Tensor, torch.nn.Parameter):
         return False  # subclasses are used for tracing
-    return _is_trusted(x.device.type, x.device.index, x.dtype, index(num_channels(x)), index(num_tokens))
+    return _is_trusted(x.device.type, x.device.index, *needs, x.dtype, index(num_channels(x)), index(num_tokens))
 
 
 @torch.compiler.assume_constant_result
@@ -39,15 +40,15 @@ def _is_exporting() -> bool:
 
 
 @torch.compiler.assume_constant_result
-def _is_trusted(device: str, index: int | None, *kind) -> bool:
-    place = (device, index, *kind)
+def _is_trusted(device: str, index: int | None, of_pixels: bool, of_tokens: bool, *kind) -> bool:
+    place = (device, index, of_pixels, of_tokens, *kind)
     if place not in _tried and os.environ.get('VT_CHECK_KERNELS') != '0':
         if device == 'cuda' and torch.cuda.is_current_stream_capturing():
             _warn('not used in this CUDA graph', 'run the model once before the capture')
             return False
         try:
             with torch.inference_mode(False), torch.enable_grad(), torch.autocast(device, enabled=False):
-                problem = _find_problem(torch.device(device, index), *kind)
+                problem = _find_problem(torch.device(device, index), (of_pixels, of_tokens), *kind)
         except torch.OutOfMemoryError:
             return False  # there may be enough memory the next time
         except Exception as error:  # any error of a compiler, driver or GPU
@@ -65,7 +66,9 @@ def _warn(what: str, why: str) -> None:
     warnings.warn(f'The Triton kernels are {what}: {why}.', RuntimeWarning, stacklevel=4)
 
 
-def _find_problem(device: torch.device, dtype: torch.dtype, c: int, num_tokens: int) -> str | None:
+def _find_problem(
+    device: torch.device, needs: tuple[bool, bool], dtype: torch.dtype, c: int, num_tokens: int
+) -> str | None:
     """Return a description of what is wrong with the kernels; None if nothing is.
 
     The sizes give each program several blocks, the last one partial, for one sample with many programs and for many
@@ -73,27 +76,33 @@ def _find_problem(device: torch.device, dtype: torch.dtype, c: int, num_tokens: 
     """
     random, block = torch.Generator().manual_seed(0), triton_path.FORWARD['BLOCK_P']
     most = triton_path.num_programs(device.type, device.index)
-    for n, num_pixels, onto in ((1, 2 * most * block + 5, True), (most + 1, 2 * block + 5, False)):
+    for n, num_pixels, as_levels in ((1, 2 * most * block + 5, True), (most + 1, 2 * block + 5, False)):
         pixels = torch.randn(n, num_pixels, c, generator=random).relu()
-        queries, keys, values = (torch.randn(n, 1, num_tokens, c, generator=random) for _ in range(3))
-        operands = (pixels, queries[0 if onto else slice(None)].squeeze(-3) / c**0.5, keys / c**0.5, values)
+        queries, keys, values = (torch.randn(2, n, num_tokens, c, generator=random) for _ in range(3))
+        operands = pixels, queries[:, :1] / c**0.5, keys / c**0.5, values
         operands = [tensor.to(device, dtype) for tensor in operands]
-        ours = _values_and_gradients(triton_path, onto, *operands)
-        exact = _values_and_gradients(plain, onto, *(tensor.double() for tensor in operands))
-        for name, own, other in zip(RESULTS, ours, exact):
-            error = ((own - other).norm() / other.norm()).item()
+        ours = _values_and_gradients(triton_path, as_levels, needs, *operands)
+        exact = _values_and_gradients(plain, as_levels, needs, *(tensor.double() for tensor in operands))
+        for name, value in exact.items():
+            error = ((ours[name] - value).norm() / value.norm()).item()
             if not error <= TOLERANCE:
-                return f'{name} are off by {error:.2g} of their norm'
+                return f'{name}: they are off by {error:.2g} of the norm'
     return None
 
 
-def _values_and_gradients(path, onto: bool, *operands: Tensor) -> list[Tensor]:
-    """Outputs of both operations, and their gradients for a random output gradient."""
-    found = []
-    pixels, queries, keys, values = (tensor.detach().requires_grad_() for tensor in operands)
-    project = path.project_onto if onto else path.project
-    for function, leaves in ((path.tokenize, (pixels, queries)), (project, (pixels, keys, values))):
-        value = function(*leaves)
-        direction = torch.randn(value.shape, generator=torch.Generator().manual_seed(1)).to(value)
-        found += [value.detach(), *torch.autograd.grad(value, leaves, direction)]
-    return found
+def _values_and_gradients(path, as_levels: bool, needs: tuple[bool, bool], *operands: Tensor) -> dict[str, Tensor]:
+    """Outputs of both operations, and their gradients for random output gradients; two levels, or a map alone."""
+    leaves = [tensor.detach().requires_grad_(need) for tensor, need in zip(operands, (needs[0], *[needs[1]] * 3))]
+    pixels, queries, keys, values = leaves
+    if as_levels:
+        tokens, levels = path.tokenize_levels([pixels, pixels[:, : pixels.shape[1] // 3]], queries)
+        read = torch.cat([*path.project_onto_levels(levels, keys, values)], dim=1)
+    else:
+        tokens = path.tokenize(pixels, queries[0, 0])
+        read = path.project(pixels, keys[0].unsqueeze(1), values[0].unsqueeze(1))
+    random, found = torch.Generator().manual_seed(1), [tokens, read]
+    directions = [torch.randn(value.shape, generator=random).to(value) for value in found]
+    wanted = [leaf for leaf in leaves if leaf.requires_grad]
+    gradients = iter(torch.autograd.grad(found, wanted, directions) if wanted else ())
+    found = [value.detach() for value in found] + [next(gradients) if leaf.requires_grad else None for leaf in leaves]
+    return {name: value for name, value in zip(RESULTS, found) if value is not None}

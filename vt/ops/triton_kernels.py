@@ -1,16 +1,18 @@
-"""Triton kernels for tokenize, project and their gradients; each reads the map once.
+"""Triton kernels for tokenize, project and their gradients; each reads the maps once.
 
-Maps are in 16 bits and channels_last, ``(N, P, C)`` in memory. Program ``(n, s)`` processes every S-th block of pixels
-of sample n, starting at block s, and accumulates in registers in fp32. The results of the splits are combined in a
-fixed order, without atomic sums, so runs are reproducible. Exponentials and logarithms have base two.
+A launch processes up to four levels, whose maps are in 16 bits and channels_last, ``(N, P, C)`` in memory. The programs
+of a sample are divided among the levels, one for each ``span`` pixels: program ``(n, s)`` processes every S-th block of
+pixels of sample n, starting at block s of its level, and accumulates in registers in fp32. The results of the splits
+are combined in a fixed order, without atomic sums, so runs are reproducible. Exponentials and logarithms have base two.
 
-Letters: N samples, P pixels, C channels (a power of two), L tokens, S splits; BLOCK_P pixels per block; BLOCK_L is L
-rounded up to a power of two, with masking.
+Letters: N samples, P pixels of a level, C channels (a power of two), L tokens, S splits of a level, T splits of all
+levels; BLOCK_P pixels per block; BLOCK_L is L rounded up to a power of two, with masking.
 
-Shapes: pixels, read and their gradients ``(N, P, C)``; tokens, queries, keys, values ``(N, L, C)``; log sums
-``(N, L)``; results of the splits, including gradients of queries, keys and values, ``(N, S, L, C)`` and ``(N, S, L)``.
-These, log sums and exact tokens are in fp32. All tensors are contiguous. Tokens are read as ``(C, L)``, because the
-few tokens must be the columns of a matrix product. ``query_stride`` is L x C, or 0 if all samples share the queries.
+Shapes: pixels, read and their gradients ``(N, P, C)``, an argument for each level (with fewer than four levels any
+tensor, and P = 0); tokens, keys, values ``(levels, N, L, C)``; queries ``(levels, Q, L, C)``, Q being N, or 1 if all
+samples share them; log sums ``(levels, N, L)``; results of the splits, including gradients of queries, keys and values,
+``(N, T, L, C)`` and ``(N, T, L)``. These, log sums and exact tokens are in fp32. All tensors are contiguous. Tokens are
+read as ``(C, L)``, because the few tokens must be the columns of a matrix product.
 """
 
 import triton
@@ -41,21 +43,58 @@ def softmax_over_tokens(logits, L: tl.constexpr, BLOCK_L: tl.constexpr):
     return exponentials / tl.sum(exponentials, 1)[:, None]
 
 
-@triton.jit(do_not_specialize=['P'])
+@triton.jit
+def pick(level, first, second, third, fourth):
+    """The argument, a pointer or a number, of a level."""
+    if level == 1:
+        first = second
+    if level == 2:
+        first = third
+    if level == 3:
+        first = fourth
+    return first
+
+
+@triton.jit
+def splits_of(level, P0, P1, P2, P3, span):
+    """Return the first of a level's splits among those of all levels, and their number."""
+    first = 0 * span
+    first += tl.where(level > 0, tl.cdiv(P0, span), 0)
+    first += tl.where(level > 1, tl.cdiv(P1, span), 0)
+    first += tl.where(level > 2, tl.cdiv(P2, span), 0)
+    return first, tl.cdiv(pick(level, P0, P1, P2, P3), span)
+
+
+@triton.jit
+def level_of(split, P0, P1, P2, P3, span):
+    """Return the level of one of all splits, its number in the level, their number, and the level's pixels."""
+    end = tl.cdiv(P0, span)
+    level = (split >= end).to(tl.int32)
+    end += tl.cdiv(P1, span)
+    level += (split >= end).to(tl.int32)
+    end += tl.cdiv(P2, span)
+    level += (split >= end).to(tl.int32)
+    first, number = splits_of(level, P0, P1, P2, P3, span)
+    return level, split - first, number, pick(level, P0, P1, P2, P3)
+
+
+@triton.jit(do_not_specialize=['P0', 'P1', 'P2', 'P3', 'span', 'Q'])
 def tokenize_kernel(
-    pixels, P, queries, query_stride, split_tokens, split_log_sums,
+    x0, x1, x2, x3, P0, P1, P2, P3, span, queries, Q, split_tokens, split_log_sums,
     C: tl.constexpr, L: tl.constexpr, BLOCK_L: tl.constexpr, BLOCK_P: tl.constexpr
 ):  # fmt: skip
     """Compute the tokens of each split's pixels by online softmax, and the logarithm of its sum of exponentials."""
-    n, s, S = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.num_programs(1)
+    n, T = tl.program_id(0).to(tl.int64), tl.num_programs(1)
+    level, s, S, P = level_of(tl.program_id(1), P0, P1, P2, P3, span)
+    pixels = pick(level, x0, x1, x2, x3) + n * P * C
     token_offsets, token_mask = token_block(C, L, BLOCK_L)
-    q = tl.load(queries + n * query_stride + token_offsets, mask=token_mask, other=0.0)
+    q = tl.load(queries + (level * Q + n % Q) * L * C + token_offsets, mask=token_mask, other=0.0)
     maxima = tl.full([BLOCK_L], float('-inf'), tl.float32)
     sums = tl.zeros([BLOCK_L], tl.float32)
     gathered = tl.zeros([C, BLOCK_L], tl.float32)
     for block in range(s, tl.cdiv(P, BLOCK_P), S):
         offsets, mask = pixel_block(block, P, C, BLOCK_P)
-        x = tl.load(pixels + n * P * C + offsets, mask=mask, other=0.0)
+        x = tl.load(pixels + offsets, mask=mask, other=0.0)
         logits = tl.where(mask, tl.dot(x, q) * LOG2_E, float('-inf'))  # P, L
         new_maxima = tl.maximum(maxima, tl.max(logits, 0))
         shrink = tl.exp2(maxima - new_maxima)
@@ -63,23 +102,24 @@ def tokenize_kernel(
         sums = sums * shrink + tl.sum(a, 0)
         gathered = gathered * shrink[None, :] + tl.dot(tl.trans(x), a.to(x.dtype))
         maxima = new_maxima
-    split, columns = n * S + s, tl.arange(0, BLOCK_L)
+    split, columns = n * T + tl.program_id(1), tl.arange(0, BLOCK_L)
     tl.store(split_log_sums + split * L + columns, maxima + tl.log2(sums), mask=columns < L)
     tl.store(split_tokens + split * L * C + token_offsets, gathered / sums[None, :], mask=token_mask)
 
 
-@triton.jit(do_not_specialize=['S'])
+@triton.jit(do_not_specialize=['P0', 'P1', 'P2', 'P3', 'span', 'N', 'T'])
 def combine_kernel(
-    split_tokens, split_log_sums, S, tokens, exact_tokens, log_sums,
+    split_tokens, split_log_sums, P0, P1, P2, P3, span, N, T, tokens, exact_tokens, log_sums,
     C: tl.constexpr, L: tl.constexpr, BLOCK_S: tl.constexpr, BLOCK_C: tl.constexpr
 ):  # fmt: skip
-    """Combine the tokens of the splits, weighted by their sums of exponentials."""
-    n, token = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    """Combine the tokens of the splits, weighted by their sums of exponentials, for each level and sample."""
+    n, token = (tl.program_id(0) % N).to(tl.int64), tl.program_id(1)
+    begin, S = splits_of(tl.program_id(0) // N, P0, P1, P2, P3, span)
     channels = tl.program_id(2) * BLOCK_C + tl.arange(0, BLOCK_C)
     maximum, total, gathered = float('-inf'), 0.0, tl.zeros([BLOCK_C], tl.float32)
     for first in range(0, S, BLOCK_S):
         splits = first + tl.arange(0, BLOCK_S)
-        rows = (n * S + splits) * L + token
+        rows = (n * T + begin + splits) * L + token
         logs = tl.load(split_log_sums + rows, mask=splits < S, other=float('-inf'))
         parts = tl.load(split_tokens + rows[:, None] * C + channels[None, :], mask=(splits < S)[:, None], other=0.0)
         new_maximum = tl.maximum(maximum, tl.max(logs, 0))
@@ -87,70 +127,95 @@ def combine_kernel(
         total = total * shrink + tl.sum(weights, 0)
         gathered = gathered * shrink + tl.sum(parts * weights[:, None], 0)
         maximum = new_maximum
-    row = n * L + token
+    row = tl.program_id(0) * L + token
     tl.store(exact_tokens + row * C + channels, gathered / total)
     tl.store(tokens + row * C + channels, gathered / total)
     tl.store(log_sums + row, maximum + tl.log2(total), mask=tl.program_id(2) == 0)
 
 
-@triton.jit(do_not_specialize=['P'])
+@triton.jit(do_not_specialize=['P0', 'P1', 'P2', 'P3', 'span', 'N', 'T', 'levels'])
+def add_kernel(
+    split_gradients, P0, P1, P2, P3, span, N, T, levels, gradients,
+    C: tl.constexpr, L: tl.constexpr, BLOCK_S: tl.constexpr, BLOCK_C: tl.constexpr
+):  # fmt: skip
+    """Add the gradients of the splits, ``(kinds, N, T, L, C)``, to those of tokens, ``(kinds, levels, N, L, C)``."""
+    kind, n, token = tl.program_id(0) // N // levels, tl.program_id(0) % N, tl.program_id(1)
+    begin, S = splits_of(tl.program_id(0) // N % levels, P0, P1, P2, P3, span)
+    channels, total = tl.program_id(2) * BLOCK_C + tl.arange(0, BLOCK_C), tl.zeros([BLOCK_C], tl.float32)
+    for first in range(0, S, BLOCK_S):
+        splits = first + tl.arange(0, BLOCK_S)
+        rows = ((kind * N + n).to(tl.int64) * T + begin + splits) * L + token
+        parts = tl.load(split_gradients + rows[:, None] * C + channels[None, :], mask=(splits < S)[:, None], other=0.0)
+        total += tl.sum(parts, 0)
+    tl.store(gradients + (tl.program_id(0) * L + token) * C + channels, total)
+
+
+@triton.jit(do_not_specialize=['P0', 'P1', 'P2', 'P3', 'span'])
 def project_kernel(
-    pixels, P, keys, values, read, RESIDUAL: tl.constexpr,
+    x0, x1, x2, x3, P0, P1, P2, P3, span, keys, values, y0, y1, y2, y3, RESIDUAL: tl.constexpr,
     C: tl.constexpr, L: tl.constexpr, BLOCK_L: tl.constexpr, BLOCK_P: tl.constexpr
 ):  # fmt: skip
     """Compute the projection A V for each pixel; with RESIDUAL add the pixel."""
-    n, s, S = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.num_programs(1)
+    n, N = tl.program_id(0).to(tl.int64), tl.num_programs(0)
+    level, s, S, P = level_of(tl.program_id(1), P0, P1, P2, P3, span)
+    pixels, read = pick(level, x0, x1, x2, x3) + n * P * C, pick(level, y0, y1, y2, y3) + n * P * C
     token_offsets, token_mask = token_block(C, L, BLOCK_L)
-    k = tl.load(keys + n * L * C + token_offsets, mask=token_mask, other=0.0)
-    v = tl.load(values + n * L * C + token_offsets, mask=token_mask, other=0.0)
+    token_offsets += (level * N + n) * L * C
+    k = tl.load(keys + token_offsets, mask=token_mask, other=0.0)
+    v = tl.load(values + token_offsets, mask=token_mask, other=0.0)
     for block in range(s, tl.cdiv(P, BLOCK_P), S):
         offsets, mask = pixel_block(block, P, C, BLOCK_P)
-        x = tl.load(pixels + n * P * C + offsets, mask=mask, other=0.0)
+        x = tl.load(pixels + offsets, mask=mask, other=0.0)
         a = softmax_over_tokens(tl.dot(x, k) * LOG2_E, L, BLOCK_L)  # P, L
         y = tl.dot(a.to(x.dtype), tl.trans(v))
         if RESIDUAL:
             y += x.to(tl.float32)
-        tl.store(read + n * P * C + offsets, y, mask=mask)
+        tl.store(read + offsets, y, mask=mask)
 
 
-@triton.jit(do_not_specialize=['P'])
+@triton.jit(do_not_specialize=['P0', 'P1', 'P2', 'P3', 'span', 'Q'])
 def tokenize_backward_kernel(
-    pixels, P, queries, query_stride, exact_tokens, log_sums, token_gradients, pixel_gradients, query_gradients,
-    OF_PIXELS: tl.constexpr, OF_TOKENS: tl.constexpr,
+    x0, x1, x2, x3, P0, P1, P2, P3, span, queries, Q, exact_tokens, log_sums, token_gradients, g0, g1, g2, g3,
+    dx0, dx1, dx2, dx3, query_gradients, ONTO: tl.constexpr, OF_PIXELS: tl.constexpr, OF_TOKENS: tl.constexpr,
     C: tl.constexpr, L: tl.constexpr, BLOCK_L: tl.constexpr, BLOCK_P: tl.constexpr
 ):  # fmt: skip
     """With dT the gradient of T = A^T X: dX = A dT + dS Q and dQ = dS^T X, where dS = A (X dT^T - T.dT).
 
-    OF_PIXELS and OF_TOKENS select dX and dQ.
+    OF_PIXELS and OF_TOKENS select dX and dQ; with ONTO, another gradient of X, g, is added to dX.
     """
-    n, s, S = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.num_programs(1)
+    n, N, T = tl.program_id(0).to(tl.int64), tl.num_programs(0), tl.num_programs(1)
+    level, s, S, P = level_of(tl.program_id(1), P0, P1, P2, P3, span)
+    pixels, pixel_gradients = pick(level, x0, x1, x2, x3) + n * P * C, pick(level, dx0, dx1, dx2, dx3) + n * P * C
+    others, row = pick(level, g0, g1, g2, g3) + n * P * C, (level * N + n) * L
     token_offsets, token_mask = token_block(C, L, BLOCK_L)
     columns = tl.arange(0, BLOCK_L)
-    q = tl.load(queries + n * query_stride + token_offsets, mask=token_mask, other=0.0)
-    dt = tl.load(token_gradients + n * L * C + token_offsets, mask=token_mask, other=0.0)
-    t = tl.load(exact_tokens + n * L * C + token_offsets, mask=token_mask, other=0.0)
+    q = tl.load(queries + (level * Q + n % Q) * L * C + token_offsets, mask=token_mask, other=0.0)
+    dt = tl.load(token_gradients + row * C + token_offsets, mask=token_mask, other=0.0)
+    t = tl.load(exact_tokens + row * C + token_offsets, mask=token_mask, other=0.0)
     t_dt = tl.sum(t * dt.to(tl.float32), 0)  # L
-    logs = tl.load(log_sums + n * L + columns, mask=columns < L, other=float('inf'))
+    logs = tl.load(log_sums + row + columns, mask=columns < L, other=float('inf'))
     dq = tl.zeros([C, BLOCK_L], tl.float32)
     for block in range(s, tl.cdiv(P, BLOCK_P), S):
         offsets, mask = pixel_block(block, P, C, BLOCK_P)
-        x = tl.load(pixels + n * P * C + offsets, mask=mask, other=0.0)
+        x = tl.load(pixels + offsets, mask=mask, other=0.0)
         a = tl.where(mask, tl.exp2(tl.dot(x, q) * LOG2_E - logs[None, :]), 0.0)  # P, L
         ds = (a * (tl.dot(x, dt) - t_dt[None, :])).to(x.dtype)
         if OF_PIXELS:
             dx = tl.dot(a.to(x.dtype), tl.trans(dt))
             dx = tl.dot(ds, tl.trans(q), dx)
-            tl.store(pixel_gradients + n * P * C + offsets, dx, mask=mask)
+            if ONTO:
+                dx += tl.load(others + offsets, mask=mask, other=0.0).to(tl.float32)
+            tl.store(pixel_gradients + offsets, dx, mask=mask)
         if OF_TOKENS:
             dq = tl.dot(tl.trans(x), ds, dq)
     if OF_TOKENS:
-        tl.store(query_gradients + (n * S + s) * L * C + token_offsets, dq, mask=token_mask)
+        tl.store(query_gradients + (n * T + tl.program_id(1)) * L * C + token_offsets, dq, mask=token_mask)
 
 
-@triton.jit(do_not_specialize=['P'])
+@triton.jit(do_not_specialize=['P0', 'P1', 'P2', 'P3', 'span'])
 def project_backward_kernel(
-    pixels, P, keys, values, read_gradients, pixel_gradients, key_gradients, value_gradients,
-    RESIDUAL: tl.constexpr, OF_PIXELS: tl.constexpr, OF_TOKENS: tl.constexpr,
+    x0, x1, x2, x3, P0, P1, P2, P3, span, keys, values, dy0, dy1, dy2, dy3, dx0, dx1, dx2, dx3,
+    key_gradients, value_gradients, RESIDUAL: tl.constexpr, OF_PIXELS: tl.constexpr, OF_TOKENS: tl.constexpr,
     C: tl.constexpr, L: tl.constexpr, BLOCK_L: tl.constexpr, BLOCK_P: tl.constexpr
 ):  # fmt: skip
     """With dY the gradient of Y = A V: dX = dS K, dK = dS^T X and dV = A^T dY, where dA = dY V^T and
@@ -158,16 +223,19 @@ def project_backward_kernel(
 
     OF_PIXELS selects dX; OF_TOKENS selects dK and dV.
     """
-    n, s, S = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.num_programs(1)
+    n, N, T = tl.program_id(0).to(tl.int64), tl.num_programs(0), tl.num_programs(1)
+    level, s, S, P = level_of(tl.program_id(1), P0, P1, P2, P3, span)
+    pixels, read_gradients = pick(level, x0, x1, x2, x3) + n * P * C, pick(level, dy0, dy1, dy2, dy3) + n * P * C
+    pixel_gradients = pick(level, dx0, dx1, dx2, dx3) + n * P * C
     token_offsets, token_mask = token_block(C, L, BLOCK_L)
-    k = tl.load(keys + n * L * C + token_offsets, mask=token_mask, other=0.0)
-    v = tl.load(values + n * L * C + token_offsets, mask=token_mask, other=0.0)
+    k = tl.load(keys + (level * N + n) * L * C + token_offsets, mask=token_mask, other=0.0)
+    v = tl.load(values + (level * N + n) * L * C + token_offsets, mask=token_mask, other=0.0)
     dk = tl.zeros([C, BLOCK_L], tl.float32)
     dv = tl.zeros([C, BLOCK_L], tl.float32)
     for block in range(s, tl.cdiv(P, BLOCK_P), S):
         offsets, mask = pixel_block(block, P, C, BLOCK_P)
-        x = tl.load(pixels + n * P * C + offsets, mask=mask, other=0.0)
-        dy = tl.load(read_gradients + n * P * C + offsets, mask=mask, other=0.0)
+        x = tl.load(pixels + offsets, mask=mask, other=0.0)
+        dy = tl.load(read_gradients + offsets, mask=mask, other=0.0)
         a = softmax_over_tokens(tl.dot(x, k) * LOG2_E, L, BLOCK_L)  # P, L
         da = tl.dot(dy, v)  # P, L
         ds = (a * (da - tl.sum(a * da, 1)[:, None])).to(x.dtype)
@@ -175,11 +243,11 @@ def project_backward_kernel(
             dx = tl.dot(ds, tl.trans(k))
             if RESIDUAL:
                 dx += dy.to(tl.float32)
-            tl.store(pixel_gradients + n * P * C + offsets, dx, mask=mask)
+            tl.store(pixel_gradients + offsets, dx, mask=mask)
         if OF_TOKENS:
             dk = tl.dot(tl.trans(x), ds, dk)
             dv = tl.dot(tl.trans(dy), a.to(x.dtype), dv)
     if OF_TOKENS:
-        split = (n * S + s) * L * C
+        split = (n * T + tl.program_id(1)) * L * C
         tl.store(key_gradients + split + token_offsets, dk, mask=token_mask)
         tl.store(value_gradients + split + token_offsets, dv, mask=token_mask)

@@ -1,23 +1,25 @@
-"""The path of the Triton kernels on NVIDIA GPUs: one pass over the map per operation.
+"""The path of the Triton kernels on NVIDIA GPUs: one pass over the maps, and one launch for all levels, per operation.
 
 Triton is imported at the first use. Letters as in ``triton_kernels.py``.
 """
 
 import os
+from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import cache
 from importlib.util import find_spec
 from operator import index
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from . import plain
 from .maps import in_shape_of, is_channel_major, num_channels, scaled, to_pixels
-from .second_order import differentiable_gradients, of_one_head
+from .second_order import differentiable_project_gradients, differentiable_tokenize_gradients
 
 DTYPES = (torch.bfloat16, torch.float16)
 MIN_CAPABILITY = (8, 0)
+MOST_LEVELS = 4  # of a launch
 MAX_OFFSET = 2**31  # of a value in a sample: kernels compute it in 32 bits
 MAX_SUMS = 4096  # C x L, with L a power of two: sums of gradients must fit into the registers of a program
 FORWARD = dict(BLOCK_P=32, num_warps=4, num_stages=3)
@@ -49,13 +51,15 @@ def supports(x: Tensor, num_tokens: int, num_heads: int = 1) -> bool:
 
 def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
     """As :func:`vt.ops.plain.tokenize`; :func:`supports` must be true, and all operands have one dtype."""
-    return _Tokenize.apply(to_pixels(x), scaled(queries, scale))
+    queries = scaled(queries, scale)
+    queries = queries.view(1, -1, *queries.shape[-2:])
+    return _Tokenize.apply(queries, False, to_pixels(x))[0].squeeze(0)
 
 
 def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0, residual: bool = False) -> Tensor:
     """As :func:`vt.ops.plain.project`; :func:`supports` must be true, and all operands have one dtype."""
-    keys, values = scaled(keys, scale).squeeze(1), values.squeeze(1)
-    return in_shape_of(x, _Project.apply(to_pixels(x), keys, values, residual))
+    keys, values = scaled(keys, scale).transpose(0, 1), values.transpose(0, 1)
+    return in_shape_of(x, _Project.apply(keys, values, residual, to_pixels(x))[0])
 
 
 def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
@@ -63,85 +67,137 @@ def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) ->
     return project(x, keys, values, scale, residual=True)
 
 
+def tokenize_levels(levels: Sequence[Tensor], queries: Tensor, scale: float = 1.0) -> tuple[Tensor, Sequence[Tensor]]:
+    """As :func:`vt.ops.plain.tokenize_levels`, for up to four levels of pixels."""
+    queries = scaled(queries, scale)
+    if not torch.is_grad_enabled():
+        return _tokenize(queries, levels)[0], levels
+    tokens, *passed = _Tokenize.apply(queries, True, *levels)
+    return tokens, [after if x.requires_grad else x for x, after in zip(levels, passed)]
+
+
+def project_onto_levels(levels: Sequence[Tensor], keys: Tensor, values: Tensor, scale: float = 1.0) -> Sequence[Tensor]:
+    """As :func:`vt.ops.plain.project_onto_levels`, for up to four levels of pixels."""
+    keys = scaled(keys, scale)
+    return (_Project.apply if torch.is_grad_enabled() else _project)(keys, values, True, *levels)
+
+
 class _Tokenize(torch.autograd.Function):
-    """Pixels ``(N, P, C)`` and queries to tokens ``(N, L, C)``.
+    """Queries ``(levels, 1 or N, L, C)`` and pixels to tokens, followed by the pixels if ``passes_levels``.
 
     The backward pass needs the tokens as means over the pixels in fp32; 16 bits would not be accurate enough.
     """
 
     @staticmethod
-    def forward(ctx, pixels: Tensor, queries: Tensor) -> Tensor:
-        from .triton_kernels import combine_kernel, tokenize_kernel
-
-        inputs = pixels, queries
-        pixels, queries = pixels.contiguous(), queries.contiguous()
-        (n, num_pixels, c), num_tokens, splits = pixels.shape, queries.shape[-2], count_splits(pixels, FORWARD)
-        parts, exact = (pixels.new_empty(n, *some, num_tokens, c, dtype=torch.float32) for some in ((splits,), ()))
-        part_sums, log_sums = (whole.new_empty(whole.shape[:-1]) for whole in (parts, exact))
-        operands = (pixels, num_pixels, queries, queries.stride(0) * (queries.dim() == 3), parts, part_sums)
-        _launch(tokenize_kernel, (n, splits), operands, **FORWARD, **sizes(c, num_tokens))
-        tokens, blocks = torch.empty_like(exact, dtype=pixels.dtype), combine_blocks(splits, c)
-        operands = (parts, part_sums, splits, tokens, exact, log_sums)
-        _launch(combine_kernel, (n, num_tokens, c // blocks['BLOCK_C']), operands, C=c, L=num_tokens, **blocks)
-        ctx.save_for_backward(*inputs, exact, log_sums)
+    def forward(ctx, queries: Tensor, passes_levels: bool, *levels: Tensor) -> tuple[Tensor, ...]:
+        tokens, exact, log_sums = _tokenize(queries, levels)
+        ctx.save_for_backward(queries, exact, log_sums, *levels)
         ctx.set_materialize_grads(False)
-        return tokens
+        return (tokens, *levels) if passes_levels else (tokens,)
 
     @staticmethod
-    def backward(ctx, gradient: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+    def backward(ctx, gradient: Tensor | None, *passed: Tensor | None) -> tuple[Tensor | None, ...]:
+        passed = passed or [None] * (len(ctx.needs_input_grad) - 2)
         if gradient is None:
-            return None, None
-        pixels, queries, exact, log_sums = ctx.saved_tensors
+            return None, None, *passed
+        queries, exact, log_sums, *levels = ctx.saved_tensors
         if torch.is_grad_enabled():
-            return differentiable_gradients(plain.tokenize, (pixels, queries), gradient)
+            return differentiable_tokenize_gradients(queries, levels, gradient, passed)
         from .triton_kernels import tokenize_backward_kernel
 
-        pixels, queries, gradient = pixels.contiguous(), queries.contiguous(), gradient.contiguous()
-        (n, num_pixels, _), splits = pixels.shape, count_splits(pixels, BACKWARD)
-        wanted = dict(zip(('OF_PIXELS', 'OF_TOKENS'), ctx.needs_input_grad))
-        pixels_grad, parts = torch.empty_like(pixels), exact.new_empty(n, splits, *exact.shape[1:])
-        tokens = (queries, queries.stride(0) * (queries.dim() == 3), exact, log_sums, gradient)
-        operands = (pixels, num_pixels, *tokens, pixels_grad, parts)
-        _launch(tokenize_backward_kernel, (n, splits), operands, **wanted, **BACKWARD, **sizes(*exact.shape[:0:-1]))
-        queries_grad = parts.sum(1 if queries.dim() == 3 else (0, 1)).to(queries.dtype) if wanted['OF_TOKENS'] else None
-        return pixels_grad if wanted['OF_PIXELS'] else None, queries_grad
+        onto = any(other is not None for other in passed)
+        if onto:
+            passed = _contiguous([torch.zeros_like(x) if own is None else own for x, own in zip(levels, passed)])
+        needed, of_queries = ctx.needs_input_grad[2:], ctx.needs_input_grad[0]
+        levels, queries, gradient = _contiguous(levels), *_contiguous((queries, gradient))
+        grads, places = [torch.empty_like(x) for x in levels], divide(levels, BACKWARD)
+        parts = exact.new_empty(1, levels[0].shape[0], places.splits, *exact.shape[2:])
+        tokens = queries, queries.shape[1], exact, log_sums, gradient
+        others = _padded(passed if onto else levels)
+        operands = (*_padded(levels), *places.sizes, places.span, *tokens, *others, *_padded(grads), parts)
+        wanted = dict(ONTO=onto, OF_PIXELS=any(needed), OF_TOKENS=of_queries)
+        grid = levels[0].shape[0], places.splits
+        _launch(tokenize_backward_kernel, grid, operands, **wanted, **BACKWARD, **sizes(*exact.shape[:1:-1]))
+        queries_grad = None
+        if of_queries:
+            queries_grad = _add_splits(parts, places, exact)[0].sum_to_size(queries.shape).to(queries.dtype)
+        return queries_grad, None, *(grad if is_needed else None for grad, is_needed in zip(grads, needed))
 
 
 class _Project(torch.autograd.Function):
-    """Pixels ``(N, P, C)``, keys and values ``(N, L, C)`` to the projection, ``(N, P, C)``."""
+    """Keys and values ``(levels, N, L, C)``, and pixels, to the projections."""
 
     @staticmethod
-    def forward(ctx, pixels: Tensor, keys: Tensor, values: Tensor, residual: bool) -> Tensor:
-        from .triton_kernels import project_kernel
-
-        ctx.save_for_backward(pixels, keys, values)
+    def forward(ctx, keys: Tensor, values: Tensor, residual: bool, *levels: Tensor) -> tuple[Tensor, ...]:
+        ctx.save_for_backward(keys, values, *levels)
         ctx.residual = residual
         ctx.set_materialize_grads(False)
-        pixels, keys, values = pixels.contiguous(), keys.contiguous(), values.contiguous()
-        read, grid = torch.empty_like(pixels), (pixels.shape[0], count_splits(pixels, FORWARD))
-        operands = (pixels, pixels.shape[1], keys, values, read)
-        _launch(project_kernel, grid, operands, RESIDUAL=residual, **FORWARD, **sizes(*keys.shape[:0:-1]))
-        return read
+        return _project(keys, values, residual, *levels)
 
     @staticmethod
-    def backward(ctx, gradient: Tensor | None) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
-        if gradient is None:
-            return None, None, None, None
+    def backward(ctx, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        if all(gradient is None for gradient in gradients):
+            return None, None, None, *gradients
+        keys, values, *levels = ctx.saved_tensors
+        gradients = [torch.zeros_like(x) if own is None else own for x, own in zip(levels, gradients)]
         if torch.is_grad_enabled():
-            function = of_one_head(plain.project_onto if ctx.residual else plain.project)
-            return *differentiable_gradients(function, ctx.saved_tensors, gradient), None
+            return differentiable_project_gradients(keys, values, ctx.residual, levels, gradients)
         from .triton_kernels import project_backward_kernel
 
-        pixels, keys, values, gradient = (tensor.contiguous() for tensor in (*ctx.saved_tensors, gradient))
-        (n, num_pixels, _), splits = pixels.shape, count_splits(pixels, BACKWARD)
-        wanted = dict(OF_PIXELS=ctx.needs_input_grad[0], OF_TOKENS=any(ctx.needs_input_grad[1:]))
-        pixels_grad = torch.empty_like(pixels)
-        parts = pixels.new_empty(2, n, splits, *keys.shape[1:], dtype=torch.float32)  # of keys, of values
-        operands = (pixels, num_pixels, keys, values, gradient, pixels_grad, *parts.unbind())
-        constants = dict(RESIDUAL=ctx.residual, **wanted, **BACKWARD, **sizes(*keys.shape[:0:-1]))
-        _launch(project_backward_kernel, (n, splits), operands, **constants)
-        tokens_grads = parts.sum(2).to(pixels.dtype).unbind() if wanted['OF_TOKENS'] else (None, None)
-        return pixels_grad if wanted['OF_PIXELS'] else None, *tokens_grads, None
+        levels, gradients = _contiguous(levels), _contiguous(gradients)
+        keys, values = _contiguous((keys, values))
+        needed, of_tokens = ctx.needs_input_grad[3:], any(ctx.needs_input_grad[:2])
+        grads, places = [torch.empty_like(x) for x in levels], divide(levels, BACKWARD)
+        parts = keys.new_empty(2, keys.shape[1], places.splits, *keys.shape[2:], dtype=torch.float32)
+        pixels = *_padded(gradients), *_padded(grads)
+        operands = (*_padded(levels), *places.sizes, places.span, keys, values, *pixels, *parts.unbind())
+        constants = dict(RESIDUAL=ctx.residual, OF_PIXELS=any(needed), OF_TOKENS=of_tokens)
+        grid = keys.shape[1], places.splits
+        _launch(project_backward_kernel, grid, operands, **constants, **BACKWARD, **sizes(*keys.shape[:1:-1]))
+        tokens_grads = _add_splits(parts, places, keys).unbind() if of_tokens else (None, None)
+        return *tokens_grads, None, *(grad if is_needed else None for grad, is_needed in zip(grads, needed))
+
+
+def _tokenize(queries: Tensor, levels: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the tokens, the same in fp32, and the logarithms of their sums of exponentials."""
+    from .triton_kernels import combine_kernel, tokenize_kernel
+
+    levels, queries = _contiguous(levels), queries.contiguous()
+    (n, _, c), num_tokens, places = levels[0].shape, queries.shape[2], divide(levels, FORWARD)
+    parts = queries.new_empty(n, places.splits, num_tokens, c, dtype=torch.float32)
+    exact = parts.new_empty(len(levels), n, num_tokens, c)
+    part_sums, log_sums = (whole.new_empty(whole.shape[:-1]) for whole in (parts, exact))
+    operands = (*_padded(levels), *places.sizes, places.span, queries, queries.shape[1], parts, part_sums)
+    _launch(tokenize_kernel, (n, places.splits), operands, **FORWARD, **sizes(c, num_tokens))
+    tokens, blocks = torch.empty_like(exact, dtype=queries.dtype), combine_blocks(places.splits, c)
+    operands = (parts, part_sums, *places.sizes, places.span, n, places.splits, tokens, exact, log_sums)
+    grid = len(levels) * n, num_tokens, c // blocks['BLOCK_C']
+    _launch(combine_kernel, grid, operands, C=c, L=num_tokens, **blocks)
+    return tokens, exact, log_sums
+
+
+def _project(keys: Tensor, values: Tensor, residual: bool, *levels: Tensor) -> tuple[Tensor, ...]:
+    """Return the projections."""
+    from .triton_kernels import project_kernel
+
+    levels, keys, values = _contiguous(levels), *_contiguous((keys, values))
+    read, places = [torch.empty_like(x) for x in levels], divide(levels, FORWARD)
+    operands = (*_padded(levels), *places.sizes, places.span, keys, values, *_padded(read))
+    grid = keys.shape[1], places.splits
+    _launch(project_kernel, grid, operands, RESIDUAL=residual, **FORWARD, **sizes(*keys.shape[:1:-1]))
+    return tuple(read)
+
+
+def _add_splits(parts: Tensor, places: 'Places', like: Tensor) -> Tensor:
+    """Add gradients of splits, ``(kinds, N, T, L, C)``, to those of tokens, ``(kinds, *like.shape)``, in its dtype."""
+    from .triton_kernels import add_kernel
+
+    (num_levels, n, num_tokens, c), blocks = like.shape, combine_blocks(places.splits, like.shape[-1])
+    sums = like.new_empty(len(parts), *like.shape)
+    operands = (parts, *places.sizes, places.span, n, places.splits, num_levels, sums)
+    grid = len(parts) * num_levels * n, num_tokens, c // blocks['BLOCK_C']
+    _launch(add_kernel, grid, operands, C=c, L=num_tokens, **blocks)
+    return sums
 
 
 def _launch(kernel, grid: tuple[int, ...], operands: tuple, **constants) -> None:
@@ -150,10 +206,36 @@ def _launch(kernel, grid: tuple[int, ...], operands: tuple, **constants) -> None
         kernel[grid](*operands, **constants)
 
 
-def count_splits(pixels: Tensor, how: dict[str, int]) -> int:
-    """Number of programs per sample of pixels ``(N, P, C)``: at most as many as run at once, each with a block."""
-    most = num_programs(pixels.device.type, pixels.device.index) // pixels.shape[0]
-    return max(1, min(most, -(-pixels.shape[1] // how['BLOCK_P'])))
+def _contiguous(tensors: Sequence[Tensor]) -> list[Tensor]:
+    return [tensor.contiguous() for tensor in tensors]
+
+
+def _padded(levels: Sequence[Tensor]) -> list[Tensor]:
+    """Return tensors for all levels of a kernel."""
+    return [*levels, *[levels[0]] * (MOST_LEVELS - len(levels))]
+
+
+class Places(NamedTuple):
+    """How the pixels of all levels are divided among the programs of a sample.
+
+    Attributes:
+        sizes: pixels of each level, zero for those that are not there.
+        span: pixels of a program, a multiple of a block.
+        splits: number of programs of a sample.
+    """
+
+    sizes: tuple[int, ...]
+    span: int
+    splits: int
+
+
+def divide(levels: Sequence[Tensor], how: dict[str, int]) -> Places:
+    """Divide the pixels ``(N, P, C)`` of levels among as many programs as run at once, each with a block or more."""
+    numbers = [x.shape[1] for x in levels]
+    blocks = sum(-(-number // how['BLOCK_P']) for number in numbers)
+    programs = max(1, num_programs(levels[0].device.type, levels[0].device.index) // levels[0].shape[0])
+    span = -(-blocks // programs) * how['BLOCK_P']
+    return Places((*numbers, *[0] * (MOST_LEVELS - len(levels))), span, sum(-(-number // span) for number in numbers))
 
 
 def combine_blocks(splits: int, c: int) -> dict[str, int]:

@@ -3,10 +3,11 @@
 Letters: N batch, L tokens, C_T token channels, d channels of queries and keys, h heads.
 """
 
+import torch
 from mmcv.cnn.bricks import DropPath
 from torch import Tensor, nn
 
-from vt.ops.maps import merge_heads, scaled, split_heads
+from vt.ops.maps import heads_in_batch, merge_heads, scaled
 from vt.registry import MODELS
 
 from ..checks import optional_norm
@@ -70,18 +71,20 @@ class TokenTransformer(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """``(N, L, C_T)`` to ``(N, L, C_T)``."""
         normed = self.norm1(tokens)
-        related = merge_heads(self._attention(normed) @ split_heads(normed, self.num_heads))  # N, L, C_T
+        related = torch.bmm(self._attention(normed), heads_in_batch(normed, self.num_heads))  # N h, L, C_T/h
+        if self.num_heads > 1:
+            related = merge_heads(related.unflatten(0, (-1, self.num_heads)))  # N, L, C_T
         tokens = tokens + self.drop_path(related)
         hidden = self.relu(self.feed_forward1(self.norm2(tokens)))
         return tokens + self.drop_path(self.feed_forward2(hidden))
 
     def attention(self, tokens: Tensor) -> Tensor:
         """Attention weights ``(N, h, L, L)``; the last axis sums to one."""
-        return self._attention(self.norm1(tokens))
+        return self._attention(self.norm1(tokens)).unflatten(0, (-1, self.num_heads))
 
     def _attention(self, tokens: Tensor) -> Tensor:
-        keys = split_heads(self.key(tokens), self.num_heads)  # N, h, L, d/h
-        queries = split_heads(scaled(self.query(tokens), self.scale), self.num_heads)  # N, h, L, d/h
+        keys = heads_in_batch(self.key(tokens), self.num_heads)  # N h, L, d/h
+        queries = heads_in_batch(scaled(self.query(tokens), self.scale), self.num_heads)  # N h, L, d/h
         # As in the paper, (T K)(T Q)^T: the rows, each of which sums to one, belong to K.
         # dtype avoids two casts under autocast, which computes a softmax in float32.
-        return (keys @ queries.transpose(-2, -1)).softmax(dim=-1, dtype=tokens.dtype)  # N, h, L, L
+        return torch.bmm(keys, queries.mT).softmax(dim=-1, dtype=tokens.dtype)  # N h, L, L

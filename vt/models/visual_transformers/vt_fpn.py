@@ -16,7 +16,7 @@ from vt.registry import MODELS
 
 from ..checks import require_with
 from ..grid import Unchanged
-from .side_by_side import can_relate, relate_levels
+from .levels import Structure, relate_levels
 from .vt_module import PROJECTOR, RELATION, TOKENIZER
 
 UPSAMPLE = dict(mode='nearest')  # FPN's default
@@ -95,6 +95,8 @@ class VTFPN(FPN):
             MODELS.build(projector) if projector else Unchanged() for _ in range(num_levels)
         )
 
+        self._structure = Structure()
+
     def forward(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Compute the pyramid.
 
@@ -107,8 +109,9 @@ class VTFPN(FPN):
         if len(inputs) != len(self.in_channels):
             raise UserError(f'VTFPN: the input has {len(inputs)} maps, but in_channels has {len(self.in_channels)}')
         maps = inputs[self.start_level : self.start_level + len(self.tokenizers)]
-        if can_relate(self.lateral_convs, self.tokenizers, self.projectors, maps):  # the same in fewer operations
-            laterals, outs = relate_levels(self.lateral_convs, self.tokenizers, self.relation, self.projectors, maps)
+        parts = self.lateral_convs, self.tokenizers, self.projectors
+        if self._structure.allows(parts, maps):  # the same in fewer operations
+            laterals, outs = relate_levels(parts, self.relation, maps)
         else:
             laterals, tokens = zip(*self._tokenize_levels(maps))
             lengths = [level.shape[1] for level in tokens]

@@ -1,0 +1,201 @@
+"""The levels of VT-FPN (paper, section 4.2) at once: same result as level by level, in fewer operations.
+
+Tokenize and project are one operation each for all levels, and each kind of token-side matrix is one batched product.
+With few tokens, launching an operation takes a GPU longer than computing it.
+
+Letters: N batch, S levels, P pixels and L tokens of a level, C_i, H_i and W_i channels and size of input i, C and C_T
+channels of map and token, g groups.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from mmcv.cnn import ConvModule
+from torch import Tensor, nn
+from torch.nn.functional import linear
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.overrides import has_torch_function
+
+from vt.ops import project_onto_levels, tokenize_levels
+from vt.ops.maps import to_pixels
+from vt.ops.precision import has_autocast
+
+from .grouped_linear import GroupedLinear
+from .learned_tokenizers import FilterTokenizer
+from .projector import Projector
+
+MOST_LEVELS = 4  # of a launch of the Triton kernels
+MATRICES = ('key', 'query', 'value')  # of a projector
+
+Parts = tuple[Sequence[nn.Module], Sequence[nn.Module], Sequence[nn.Module]]  # lateral layers, tokenizers, projectors
+
+
+class Structure:
+    """What was found out about the parts of VT-FPN; it is found out again if one of them was replaced."""
+
+    def __init__(self) -> None:
+        self._modules: list[nn.Module] = []
+        self._hooks: list[dict] = []
+        self._is_alike = False
+
+    def allows(self, parts: Parts, inputs: Sequence[Tensor]) -> bool:
+        """Whether :func:`relate_levels` may be called; arguments as there.
+
+        The parts must be those that it knows, and no hook, compiler, tracer or tensor subclass may need their own
+        calls.
+        """
+        if torch.compiler.is_compiling() or torch.jit.is_tracing() or has_torch_function(inputs):
+            return False
+        convolutions, tokenizers, projectors = parts
+        modules = [layer for convolve in convolutions for layer in convolve.modules()]
+        modules += [module for part in (*tokenizers, *projectors) for module in (part, *part.children())]
+        if modules != self._modules:
+            self._modules, self._hooks, self._is_alike = modules, hooks_of(modules), are_alike(tokenizers, projectors)
+        if not self._is_alike or any(map(len, self._hooks)) or any('forward' in vars(module) for module in modules):
+            return False
+        return not any(part.drops and part.training for part in projectors)
+
+
+def hooks_of(modules: Sequence[nn.Module]) -> list[dict]:
+    """The dictionaries of forward hooks and pre-hooks of modules, and of the global ones."""
+    registers = [register_module_forward_hook, register_module_forward_pre_hook]
+    registers += [register for m in modules for register in (m.register_forward_hook, m.register_forward_pre_hook)]
+    found = []
+    for register in registers:
+        with register(print) as handle:  # never called; only the handle of a new hook gives access to the others
+            found.append(handle.hooks_dict_ref())
+    return found
+
+
+def are_alike(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Module]) -> bool:
+    """Whether the parts of all levels have equal shapes, groups and scales, and are of the kinds that can be batched.
+
+    These are filter tokenizers and projectors with one head, without normalisation and position encoder.
+    """
+    for part in (*tokenizers, *projectors):
+        if type(part) not in (FilterTokenizer, Projector) or type(part.norm) is not nn.Identity or part.num_heads > 1:
+            return False
+    if {*map(type, tokenizers)} != {FilterTokenizer} or {*map(type, projectors)} != {Projector}:
+        return False
+    kinds = weighted_parts(tokenizers, projectors)
+    if any(type(matrix) is not GroupedLinear for kind in kinds[1:] for matrix in kind):
+        return False
+    alike = all(part.weight.shape == kind[0].weight.shape for kind in kinds for part in kind)
+    scales = [{part.scale for part in parts} for parts in (tokenizers, projectors)]
+    is_plain = (
+        all(part.position_encoder is None for part in tokenizers) and len({kind[0].groups for kind in kinds[2:]}) == 1
+    )
+    return alike and is_plain and all(len(each) == 1 for each in scales) and len(tokenizers) <= MOST_LEVELS
+
+
+def weighted_parts(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Module]) -> list[list[nn.Module]]:
+    """Modules with weights, one list per kind, a module per level: tokenizers, their matrices, projectors' matrices."""
+    kinds = [list(tokenizers), [part.value for part in tokenizers]]
+    return kinds + [[getattr(part, name) for part in projectors] for name in MATRICES]
+
+
+def relate_levels(parts: Parts, relation: nn.Module, inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    """Compute VT-FPN from its inputs.
+
+    Args:
+        parts: lateral layers, tokenizers and projectors, one of each per level, which :class:`Structure` allows.
+        relation: relation of the tokens of all levels.
+        inputs: map of each level, ``(N, C_i, H_i, W_i)``.
+
+    Returns:
+        The lateral maps, and the maps with the tokens projected onto them, both ``(N, C, H_i, W_i)``.
+    """
+    convolutions, tokenizers, projectors = parts
+    # The coarsest level is computed first, as in VTFPN._tokenize_levels.
+    laterals = [convolve_pixels(*pair) for pair in reversed([*zip(convolutions, inputs)])][::-1]
+    kinds = [[part.weight for part in kind] for kind in weighted_parts(tokenizers, projectors)]
+    filters, *matrices = join(kinds)
+    num_levels, (num_tokens, channels) = len(inputs), tokenizers[0].weight.shape
+    filters = filters.view(num_levels, 1, num_tokens, channels)
+    pooled, levels = tokenize_levels([*map(to_pixels, laterals)], filters, tokenizers[0].scale)
+    keys, values = relate_tokens(pooled, relation, *matrices)
+    outs = project_onto_levels(levels, keys, values, projectors[0].scale)
+    return laterals, [pixels.mT.unflatten(2, x.shape[2:]) for pixels, x in zip(outs, inputs)]
+
+
+def relate_tokens(
+    pooled: Tensor, relation: nn.Module, token_value: Tensor, key: Tensor, query: Tensor, value: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Compute keys and values of the projectors from the pooled pixels of all levels, all ``(S, N, L, C)``.
+
+    Args:
+        pooled: what the tokenizers pooled.
+        relation: relation of the tokens, ``(N, S L, C_T)``.
+        token_value, key, query, value: matrices of all levels, ``(S g, inputs / g, outputs / g)``.
+    """
+    num_levels, n, num_tokens, _ = pooled.shape
+    groups, inputs, outputs = len(token_value) // num_levels, *token_value.shape[1:]
+    blocks = pooled.view(num_levels, n, num_tokens, groups, inputs).permute(0, 3, 1, 2, 4)  # S, g, N, L, C / g
+    blocks = torch.bmm(blocks.reshape(len(token_value), n * num_tokens, inputs), token_value)
+    blocks = blocks.view(num_levels, groups, n, num_tokens, outputs)  # S, g, N, L, C_T / g
+    tokens = relation(blocks.permute(2, 0, 3, 1, 4).reshape(n, num_levels * num_tokens, groups * outputs))
+
+    groups, inputs, outputs = len(key) // num_levels, *key.shape[1:]
+    blocks = tokens.reshape(n, num_levels, num_tokens, groups, inputs).permute(1, 3, 0, 2, 4)  # S, g, N, L, C_T / g
+    blocks = blocks.reshape(len(key), n * num_tokens, inputs)
+    both = torch.stack([torch.bmm(torch.bmm(blocks, key), query.mT), torch.bmm(blocks, value)])
+    both = both.view(2, num_levels, groups, n, num_tokens, outputs).permute(0, 1, 3, 4, 2, 5)
+    return both.reshape(2, *pooled.shape).unbind()
+
+
+def join(kinds: Sequence[Sequence[Tensor]]) -> tuple[Tensor, ...]:
+    """Concatenate the tensors of all levels along the first axis, for each kind; under autocast in its precision."""
+    device, dtype = kinds[0][0].device.type, kinds[0][0].dtype
+    if has_autocast(device) and dtype != torch.float64:
+        dtype = torch.get_autocast_dtype(device)
+    tensors = [tensor for kind in kinds for tensor in kind]
+    if torch.is_grad_enabled():
+        return _Join.apply(dtype, len(kinds), *tensors)
+    return _join(dtype, len(kinds), *tensors)
+
+
+def _join(dtype: torch.dtype, num_kinds: int, *tensors: Tensor) -> tuple[Tensor, ...]:
+    number = len(tensors) // num_kinds
+    return tuple(torch.cat(tensors[i : i + number]).to(dtype) for i in range(0, len(tensors), number))
+
+
+class _Join(torch.autograd.Function):
+    """:func:`join`; its backward pass splits one gradient of each kind, where autograd would fill four with zeros."""
+
+    @staticmethod
+    def forward(ctx, dtype: torch.dtype, num_kinds: int, *tensors: Tensor) -> tuple[Tensor, ...]:
+        ctx.number, ctx.dtype = len(tensors) // num_kinds, tensors[0].dtype
+        ctx.set_materialize_grads(False)
+        return _join(dtype, num_kinds, *tensors)
+
+    @staticmethod
+    def backward(ctx, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        nothing = [None] * ctx.number
+        parts = [nothing if g is None else g.to(ctx.dtype).chunk(ctx.number) for g in gradients]
+        return None, None, *(part for kind in parts for part in kind)
+
+
+def convolve_pixels(convolve: nn.Module, x: Tensor) -> Tensor:
+    """Compute a lateral layer: on a GPU in channels_last as a linear layer, which adds the bias without another pass.
+
+    On a CPU the convolution is up to twice as fast.
+    """
+    if x.is_cuda and x.is_contiguous(memory_format=torch.channels_last) and is_linear(convolve):
+        return convolve_linearly(convolve.conv, x)
+    return convolve(x)
+
+
+def is_linear(convolve: nn.Module) -> bool:
+    """Whether a lateral layer is a plain 1x1 convolution."""
+    if type(convolve) is not ConvModule or convolve.with_norm or convolve.with_activation:
+        return False
+    conv = convolve.conv
+    shape = conv.kernel_size, conv.stride, conv.padding, conv.groups
+    return type(conv) is nn.Conv2d and shape == ((1, 1), (1, 1), (0, 0), 1)
+
+
+def convolve_linearly(conv: nn.Conv2d, x: Tensor) -> Tensor:
+    """A 1x1 convolution as a linear layer; the gradient of the weight gets its strides, as DDP wants them."""
+    weight = conv.weight
+    matrix = weight.flatten(1) if weight.stride(2) == 1 else weight.permute(0, 2, 3, 1).flatten(1)
+    return linear(to_pixels(x), matrix, conv.bias).mT.unflatten(2, x.shape[2:])
