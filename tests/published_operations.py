@@ -51,6 +51,23 @@ def published_project(scale, residual=False):
     return function
 
 
+def run_levels(tokenize_levels, project_onto_levels):
+    """A function of queries, keys, values and levels: the tokens of all levels, then what is read, in one vector."""
+
+    def function(queries, keys, values, *levels):
+        tokens, levels = tokenize_levels(levels, queries)
+        return torch.cat([x.flatten() for x in (tokens, *project_onto_levels(levels, keys, values))])
+
+    return function
+
+
+def published_levels(queries, keys, values, *levels):
+    """The same, level by level."""
+    tokens = [published_tokenize(1, 1.0)(x, rows) for x, rows in zip(levels, queries)]
+    read = [published_project(1.0, True)(x, k[:, None], v[:, None]) for x, k, v in zip(levels, keys, values)]
+    return torch.cat([x.flatten() for x in (*tokens, *read)])
+
+
 def penalty_gradients(function, *leaves):
     """Gradients of a gradient penalty: of the squares of all first gradients."""
     first = grad(function(*leaves).square().sum(), leaves, create_graph=True)

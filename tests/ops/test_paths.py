@@ -11,14 +11,25 @@ from published_operations import (
     ORDERS,
     NoGradient,
     penalty_gradients,
+    published_levels,
     published_project,
     published_tokenize,
     random_pixels,
+    run_levels,
     with_gradients,
 )
 from torch.autograd import grad
 
-from vt.ops import current_path, fused, project, project_onto, tokenize, use_path
+from vt.ops import (
+    current_path,
+    fused,
+    project,
+    project_onto,
+    project_onto_levels,
+    tokenize,
+    tokenize_levels,
+    use_path,
+)
 
 PATHS = ['plain', 'fused']
 
@@ -204,6 +215,44 @@ def test_gradients_of_gradients_equal_the_equations(path, order, shape):
         penalty_gradients(published_project(0.7, residual=True), pixels, keys, values),
     ]
     torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-10)
+
+
+def levels_and_tokens(order, n=2):
+    """Queries, keys, values and three levels."""
+    tokens = [torch.randn(3, images, 4, 6, dtype=torch.float64) for images in (1, n, n)]
+    return *tokens, *(random_pixels(n, p, 6, order) for p in (12, 5, 1))
+
+
+@pytest.mark.parametrize('path', PATHS)
+@pytest.mark.parametrize('order', ORDERS)
+def test_levels_are_each_by_itself_with_gradients_of_gradients(path, order):
+    operands = levels_and_tokens(order)
+    function = run_levels(tokenize_levels, project_onto_levels)
+    with use_path(path):
+        assert_same(with_gradients(function, *operands), with_gradients(published_levels, *operands))
+        leaves = [tensor.requires_grad_() for tensor in operands]
+        ours = penalty_gradients(function, *leaves)
+        with torch.no_grad():
+            torch.testing.assert_close(function(*leaves), published_levels(*leaves))
+    torch.testing.assert_close(ours, penalty_gradients(published_levels, *leaves), rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize('path', PATHS)
+def test_levels_without_gradients_are_left_alone(path):
+    """A frozen level, one that nobody reads, and one whose projection has no gradient."""
+    queries, keys, values, *levels = levels_and_tokens('pixel-major')
+    levels = [x.requires_grad_(i > 0) for i, x in enumerate(levels)]
+    queries.requires_grad_()
+    with use_path(path):
+        tokens, passed = tokenize_levels(levels, queries)
+        assert not passed[0].requires_grad
+        _, second, third = project_onto_levels(passed, keys, values)
+        (tokens.square().sum() + second.square().sum() + NoGradient.apply(third).sum()).backward()
+    exact = [tensor.detach().clone().requires_grad_(tensor.requires_grad) for tensor in (queries, *levels)]
+    tokens = [published_tokenize(1, 1.0)(x, rows) for x, rows in zip(exact[1:], exact[0])]
+    second = published_project(1.0, True)(exact[2], keys[1][:, None], values[1][:, None])
+    (sum(each.square().sum() for each in tokens) + second.square().sum()).backward()
+    torch.testing.assert_close([x.grad for x in (queries, *levels)], [x.grad for x in exact])
 
 
 @pytest.mark.parametrize('path', PATHS)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from vt.ops import triton_path
-from vt.ops.triton_path import BACKWARD, FORWARD, count_splits
+from vt.ops.triton_path import BACKWARD, FORWARD, divide
 
 HERE = Path(__file__).parent
 
@@ -44,12 +44,15 @@ def test_nothing_is_supported_on_a_cpu_or_without_triton(monkeypatch):
     assert not triton_path._can_run.__wrapped__('cpu', None)
 
 
-# Samples, pixels; on 132 processors the splits forward and backward.
-SPLITS = {(1, 14 * 14): (7, 13), (256, 14 * 14): (1, 1), (1, 200 * 304): (264, 264), (16, 200 * 304): (16, 16)}
+# Samples and pixels of levels; on 132 processors the programs of a sample forward and backward.
+PLACES = {(1, 14 * 14): (7, 13), (256, 14 * 14): (1, 1), (1, 200 * 304): (238, 254), (16, 200 * 304): (16, 16)}
+PLACES |= {(1, 200 * 304, 100 * 152, 50 * 76, 25 * 38): (253, 253), (300, 200 * 304, 25 * 38): (2, 2)}
 
 
-@pytest.mark.parametrize('size', SPLITS)
+@pytest.mark.parametrize('size', PLACES)
 def test_programs_fill_the_device(monkeypatch, size):
     monkeypatch.setattr(triton_path, 'num_programs', lambda *_: 2 * 132)
-    pixels = torch.empty(*size, 256, dtype=torch.bfloat16, device='meta')
-    assert (count_splits(pixels, FORWARD), count_splits(pixels, BACKWARD)) == SPLITS[size]
+    levels = [torch.empty(size[0], pixels, 256, dtype=torch.bfloat16, device='meta') for pixels in size[1:]]
+    places = [divide(levels, how) for how in (FORWARD, BACKWARD)]
+    assert tuple(each.splits for each in places) == PLACES[size]
+    assert all(each.sizes == (*size[1:], *[0] * (5 - len(size))) for each in places)

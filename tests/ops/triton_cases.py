@@ -19,9 +19,11 @@ from published_operations import (
     NoGradient,
     direction_of,
     penalty_gradients,
+    published_levels,
     published_project,
     published_tokenize,
     random_pixels,
+    run_levels,
     with_gradients,
 )
 
@@ -104,6 +106,37 @@ def test_project_equals_the_equation(shape, dtype, residual):
     function = triton_path.project_onto if residual else triton_path.project
     ours = gradients_of(function, pixels, keys, values)
     assert_rounds_alone(ours, published_project(1.0, residual), (pixels, keys, values), (0.5, 1, 1, 1))
+
+
+LEVELS = [(35, 20, 9, 1), (430, 33), (3,)] + ([] if IS_INTERPRETED else [(200 * 304, 100 * 152, 50 * 76, 25 * 38)])
+
+
+@pytest.mark.parametrize(('pixels', 'shared'), [*product(LEVELS, (True, False))])
+def test_levels_are_each_by_itself(pixels, shared):
+    """Of a launch, which divides the programs of a sample among them."""
+    n, c, num_tokens = 2, 32, 5
+    levels = [operands((n, p, c, num_tokens))[0] for p in pixels]
+    tokens = [torch.randn(len(pixels), images, num_tokens, c) for images in (1 if shared else n, n, n)]
+    inputs = [tensor.to(levels[0]) / c**0.5 for tensor in tokens] + levels
+    function = run_levels(triton_path.tokenize_levels, triton_path.project_onto_levels)
+    assert_rounds_alone(gradients_of(function, *inputs), published_levels, inputs, (0.5, *[1] * len(inputs)))
+    value = function(*inputs)
+    with torch.no_grad():
+        assert torch.equal(function(*inputs), value)
+
+
+def test_a_level_without_a_gradient():
+    queries, keys, values = (torch.randn(2, 2, 4, 16).to(DEVICE, torch.bfloat16) for _ in range(3))
+    levels = [operands((2, p, 16, 4))[0].requires_grad_(p > 9) for p in (40, 9)]
+    tokens, passed = triton_path.tokenize_levels(levels, queries.requires_grad_())
+    assert not passed[1].requires_grad
+    first, _ = triton_path.project_onto_levels(passed, keys, values)
+    (tokens.sum() + 2 * NoGradient.apply(first).sum()).backward()
+    one, two = (tensor.clone() for tensor in (levels[0].grad, queries.grad))
+    levels[0].grad = queries.grad = None
+    triton_path.tokenize_levels(levels, queries)[0].sum().backward()
+    assert torch.equal(one, levels[0].grad)
+    assert torch.equal(two, queries.grad)
 
 
 def test_a_scale_is_of_the_logits():

@@ -28,14 +28,14 @@ def is_trusted(x: Tensor, num_tokens: int, needs: tuple[bool, bool]) -> bool:
         num_tokens: L.
         needs: whether gradients of the map and of the tokens are needed, each of which has kernels of its own.
     """
-    if _is_exporting() or type(x) not in (Tensor, torch.nn.Parameter):
+    if is_exporting() or type(x) not in (Tensor, torch.nn.Parameter):
         return False  # subclasses are used for tracing
     return _is_trusted(x.device.type, x.device.index, *needs, x.dtype, index(num_channels(x)), index(num_tokens))
 
 
 @torch.compiler.assume_constant_result
-def _is_exporting() -> bool:
-    """Evaluate it outside of the compiler: inside, PyTorch 2.11 always assumes True."""
+def is_exporting() -> bool:
+    """Whether ``torch.export`` runs, evaluated outside of the compiler: inside, PyTorch 2.11 always assumes True."""
     return torch.compiler.is_exporting()
 
 

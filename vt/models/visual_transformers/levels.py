@@ -19,6 +19,7 @@ from torch.overrides import has_torch_function
 from vt.ops import project_onto_levels, tokenize_levels
 from vt.ops.maps import to_pixels
 from vt.ops.precision import has_autocast
+from vt.ops.triton_check import is_exporting
 
 from .grouped_linear import GroupedLinear
 from .learned_tokenizers import FilterTokenizer
@@ -33,27 +34,35 @@ Parts = tuple[Sequence[nn.Module], Sequence[nn.Module], Sequence[nn.Module]]  # 
 class Structure:
     """What was found out about the parts of VT-FPN; it is found out again if one of them was replaced."""
 
-    def __init__(self) -> None:
-        self._modules: list[nn.Module] = []
-        self._hooks: list[dict] = []
-        self._is_alike = False
+    def __init__(self, parts: Parts) -> None:
+        self._find(parts, _modules_of(parts))
+
+    def _find(self, parts: Parts, modules: list[nn.Module]) -> None:
+        self._modules, self._hooks, self._is_alike = modules, hooks_of(modules), are_alike(*parts[1:])
 
     def allows(self, parts: Parts, inputs: Sequence[Tensor]) -> bool:
         """Whether :func:`relate_levels` may be called; arguments as there.
 
-        The parts must be those that it knows, and no hook, compiler, tracer or tensor subclass may need their own
+        The parts must be those that it knows, and no hook, exporter, tracer or tensor subclass may need their own
         calls.
         """
-        if torch.compiler.is_compiling() or torch.jit.is_tracing() or has_torch_function(inputs):
+        if is_exporting() or torch.jit.is_tracing() or has_torch_function(inputs):
             return False
-        convolutions, tokenizers, projectors = parts
-        modules = [layer for convolve in convolutions for layer in convolve.modules()]
-        modules += [module for part in (*tokenizers, *projectors) for module in (part, *part.children())]
+        modules = _modules_of(parts)
         if modules != self._modules:
-            self._modules, self._hooks, self._is_alike = modules, hooks_of(modules), are_alike(tokenizers, projectors)
+            if torch.compiler.is_compiling():  # which cannot look for hooks
+                return False
+            self._find(parts, modules)
         if not self._is_alike or any(map(len, self._hooks)) or any('forward' in vars(module) for module in modules):
             return False
-        return not any(part.drops and part.training for part in projectors)
+        return not any(part.drops and part.training for part in parts[2])
+
+
+def _modules_of(parts: Parts) -> list[nn.Module]:
+    """The parts and their parts."""
+    convolutions, tokenizers, projectors = parts
+    modules = [layer for convolve in convolutions for layer in convolve.modules()]
+    return modules + [module for part in (*tokenizers, *projectors) for module in (part, *part.children())]
 
 
 def hooks_of(modules: Sequence[nn.Module]) -> list[dict]:

@@ -95,7 +95,7 @@ class VTFPN(FPN):
             MODELS.build(projector) if projector else Unchanged() for _ in range(num_levels)
         )
 
-        self._structure = Structure()
+        self._structure = Structure((self.lateral_convs, self.tokenizers, self.projectors))
 
     def forward(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Compute the pyramid.
