@@ -36,7 +36,7 @@ def make_parts(config: str, files: list[str], batch_size: int) -> dict[str, Call
     inferencer.model.init_weights()
     parts: dict[str, Callable[[], object]] = {}
     samples: list[dict[str, Any]] = [dict(img_path=file) for file in files]
-    for step in inferencer.pipeline.steps:
+    for step in (inferencer.pipeline.load, *inferencer.pipeline.rest.transforms):
         compute = partial(_apply, step, samples)
         parts[type(step).__name__] = compute
         samples = compute()

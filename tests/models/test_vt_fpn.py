@@ -21,7 +21,7 @@ from torch.nn.modules.module import register_module_forward_hook
 
 from vt.models import VTFPN, Projector, record_attention
 from vt.models.visual_transformers.grouped_linear import GroupedLinear
-from vt.models.visual_transformers.levels import Structure, are_alike
+from vt.models.visual_transformers.levels import Structure, are_alike, convolve_linearly, is_linear
 from vt.ops import use_path
 
 MEMORY_FORMATS = [torch.contiguous_format, torch.channels_last]
@@ -177,6 +177,48 @@ def test_autocast_casts_the_same(one_after_the_other):
     torch.testing.assert_close(ours[:3], theirs[:3], rtol=0, atol=0)
     for own, other in zip(ours[3:], theirs[3:], strict=True):
         assert (own - other).norm() <= torch.finfo(torch.bfloat16).eps * other.norm()
+
+
+def count_products(neck, maps):
+    """Batched matrix products of a compiled neck, which is one graph."""
+    counts = []
+
+    def backend(graph, inputs):
+        counts.append(sum(node.target is torch.bmm for node in graph.graph.nodes))
+        return graph.forward
+
+    torch.compiler.reset()
+    with torch.no_grad():
+        torch.compile(neck, fullgraph=True, backend=backend)(maps)
+    return counts
+
+
+def test_compiled_they_are_side_by_side_too(one_after_the_other):
+    """But for parts that were replaced after the compiler's last look, or have a hook."""
+    neck, maps = make(dtype=torch.float32)
+    (together,) = count_products(neck, maps)
+    with neck.projectors[0].register_forward_hook(lambda *what: None):
+        (hooked,) = count_products(neck, maps)
+    one_after_the_other()
+    assert count_products(neck, maps) == [hooked]
+    assert hooked >= together + 2 * 4  # of each matrix one instead of three
+
+
+@pytest.mark.parametrize('memory_format', MEMORY_FORMATS)
+@pytest.mark.parametrize('bias', [True, False])
+def test_a_lateral_layer_as_a_linear_one(memory_format, bias):
+    """Its gradients have the strides of its weights, which distributed training expects."""
+    torch.manual_seed(0)
+    conv = nn.Conv2d(5, 7, 1, bias=bias).double().to(memory_format=memory_format)
+    x = torch.randn(2, 5, 3, 4, dtype=torch.float64).contiguous(memory_format=torch.channels_last)
+    parameters = list(conv.parameters())
+    found = []
+    for value in (convolve_linearly(conv, x), conv(x)):
+        found.append([value, *torch.autograd.grad(value.square().sum(), parameters)])
+    torch.testing.assert_close(*found)
+    assert [gradient.stride() for gradient in found[0][1:]] == [part.stride() for part in parameters]
+    assert is_linear(VTFPN([5], 8).lateral_convs[0])
+    assert not is_linear(VTFPN([5], 8, norm_cfg=dict(type='BN')).lateral_convs[0])
 
 
 @contextmanager

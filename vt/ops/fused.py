@@ -89,7 +89,7 @@ class _Tokenize(torch.autograd.Function):
         if grad is None:
             return None, None, *passed_grads
         queries, *saved = ctx.saved_tensors
-        maps, attentions = saved[: len(passed_grads)], saved[len(passed_grads) :]
+        maps, attentions = [*saved[: len(passed_grads)]], [*saved[len(passed_grads) :]]
         if torch.is_grad_enabled():
             return differentiable_tokenize_gradients(queries, maps, grad, passed_grads)
         if not torch.compiler.is_compiling():
