@@ -4,7 +4,7 @@ import copy
 import io
 import logging
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, redirect_stdout
+from contextlib import AbstractContextManager, closing, redirect_stdout
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,11 @@ from typing import Any
 import joblib
 import torch
 from mmengine.config import Config
+from mmengine.device import get_device
 from mmengine.dist import is_main_process, master_only
 from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
+from mmengine.model import is_model_wrapper
 from mmengine.optim import BaseOptimWrapper, OptimWrapper, OptimWrapperDict
 from mmengine.runner import BaseLoop, EpochBasedTrainLoop, Runner
 from torch import nn
@@ -38,7 +40,7 @@ from vt.ops.compiled import compile_pixels
 from vt.ops.token_products import choose_token_library
 from vt.registry import HOOKS, RUNNERS
 
-from .cuda_graphs import CudaGraphsHook
+from .cuda_graphs import CudaGraphsHook, TrainGraphsHook, refuse_train_graphs
 from .folding import FoldNormsHook
 from .mixed_precision import keep_scores_exact
 from .reporting import naming_part
@@ -107,6 +109,7 @@ class VTRunner(Runner):
     def setup_env(self, env_cfg: dict) -> None:
         """Set up allocator, threads and precision of the process before mmengine sets threads and builds anything."""
         self.speed = SpeedSettings(**self.cfg.get('speed') or {})
+        self.test_graphs = CudaGraphsHook()
         self.sharding = None if self.cfg.get('fsdp') is None else ShardSettings(**self.cfg.fsdp)
         if self.sharding and (self.speed.compile or self.cfg.get('compile')):
             raise UserError('compile is not tested with fsdp: leave one of them out')
@@ -164,8 +167,16 @@ class VTRunner(Runner):
         return super().build_optim_wrapper(optim_wrapper)
 
     def wrap_model(self, model_wrapper_cfg: dict | None, model: nn.Module) -> nn.Module:
-        """The model for several processes; with ``fsdp`` as it is, until :meth:`load_or_resume` or :meth:`test`."""
-        return model if self.sharding and self.distributed else super().wrap_model(model_wrapper_cfg, model)
+        """The model for several processes; with ``fsdp`` or ``speed.train_graphs`` later, in a training or test."""
+        if self.distributed and self.sharding:
+            return model
+        waits = self.distributed and self.speed.train_graphs
+        return model.to(get_device()) if waits else super().wrap_model(model_wrapper_cfg, model)
+
+    def wrap(self) -> None:
+        """Wrap the model for several processes, unless it is wrapped or sharded."""
+        if self.distributed and not is_model_wrapper(self.model) and not isinstance(self.model, FSDPModule):
+            self.model = super().wrap_model(self.cfg.get('model_wrapper_cfg'), self.model)
 
     def load_or_resume(self) -> None:
         """Load what the config names; with ``fsdp`` shard then what is trained."""
@@ -228,6 +239,9 @@ class VTRunner(Runner):
     def _train(self) -> nn.Module:
         if self.speed.cuda_graphs:
             raise UserError('speed.cuda_graphs is only for tests: remove it for training')
+        if self.speed.train_graphs:
+            refuse_train_graphs(self)
+            self._register_once(TrainGraphsHook())
         refuse_places(self.hooks, self.work_dir)
         wrapper = self.cfg.get('optim_wrapper') or {}
         self._log_speed((wrapper.get('dtype') or 'on') if 'Amp' in str(wrapper.get('type')) else None)
@@ -238,8 +252,7 @@ class VTRunner(Runner):
             return super().train()
 
     def test(self) -> dict:
-        if self.sharding and self.distributed and not isinstance(self.model, FSDPModule):
-            self.model = super().wrap_model(self.cfg.get('model_wrapper_cfg'), self.model)
+        self.wrap()
         self._write_config(self.log_dir)
         half = bool(self.cfg.get('test_cfg', {}).get('fp16'))
         self._log_speed(torch.get_autocast_dtype('cuda' if torch.cuda.is_available() else 'cpu') if half else None)
@@ -247,8 +260,8 @@ class VTRunner(Runner):
         if self.speed.fold_norms and not half and not self.deterministic and not is_sharded:
             self._register_once(FoldNormsHook(self._compile))
         if self.speed.cuda_graphs:
-            self._register_once(CudaGraphsHook())
-        with weights_only(), self._preparing('test'):
+            self._register_once(self.test_graphs)
+        with weights_only(), self._preparing('test'), closing(self.test_graphs):
             return super().test()
 
     def _preparing(self, what: str) -> AbstractContextManager:

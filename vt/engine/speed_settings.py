@@ -41,6 +41,8 @@ class SpeedSettings:
             ``torch.compile``. mmengine's key ``compile`` compiles the whole training step instead.
         cuda_graphs: replay backbone and neck as CUDA graphs in tests on a GPU, see
             :class:`vt.engine.cuda_graphs.GraphedFeatures`; for images of one size.
+        train_graphs: replay backbone and neck as CUDA graphs in training on a GPU, see
+            :class:`vt.engine.cuda_graphs.TrainGraphs`; for the shape of the first batch. Not measured yet.
     """
 
     channels_last: bool = True
@@ -52,6 +54,7 @@ class SpeedSettings:
     compile_pixels: bool = False
     compile: bool | dict = False
     cuda_graphs: bool = False
+    train_graphs: bool = False
 
     def set_process(self, device: torch.device | None = None) -> str:
         """Set allocator and threads of this process; return a description for the log.
@@ -75,10 +78,14 @@ def compile_parts(model: nn.Module, options: dict[str, Any] | None = None) -> No
         model: the model; may be wrapped.
         options: options of :func:`torch.compile`.
     """
-    model = unwrap(model)
-    for part in (model.backbone, getattr(model, 'neck', None)):
-        if part is not None and any(True for _ in part.parameters()):
+    for part in parts_of(unwrap(model)):
+        if any(True for _ in part.parameters()):
             part.compile(**options or {})
+
+
+def parts_of(model: nn.Module) -> list[nn.Module]:
+    """Return a model's backbone, and its neck if it has one."""
+    return [part for part in (model.backbone, getattr(model, 'neck', None)) if part is not None]
 
 
 def to_channels_last(model: nn.Module) -> None:
