@@ -5,7 +5,7 @@ import sys
 
 import pytest
 import torch
-from engine.interruption.small_runs import loader, train_small
+from engine.interruption.small_runs import loader, small_runner, train_small
 from engine.processes.in_each_process import CLASSIFIER, count_page_faults
 from mmengine.hooks import Hook
 from mmengine.registry import init_default_scope
@@ -17,6 +17,7 @@ from torch import nn
 from vt.engine.processes.sharding import like
 from vt.engine.runner import VTRunner
 from vt.engine.speed_settings import SpeedSettings, keep_freed_memory, to_channels_last, use_threads
+from vt.ops import triton_path
 
 TEACHER = dict(
     type='ImageClassifier',
@@ -61,6 +62,18 @@ def test_channels_last_changes_no_loss_and_no_gradient(tmp_path):
         torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-6, atol=atol)
         assert ours.dim() != 4 or (is_channels_last(ours) and ours.stride() == ours.grad.stride())
     assert all(is_channels_last(weight) for weight in teacher.parameters() if weight.dim() == 4)
+
+
+def test_with_fsdp_the_maps_are_in_channels_last_and_the_weights_are_not(tmp_path, monkeypatch):
+    """So that the Triton kernels are used."""
+    monkeypatch.setattr(triton_path, '_can_run', lambda *device: True)
+    options = dict(model=TEACHER | dict(backbone=dict(type='ResNet', depth=18, out_indices=(0,))))
+    model = small_runner(tmp_path, fsdp={}, default_scope='mmpretrain', **options).model.bfloat16()
+    assert all(weight.is_contiguous() for weight in model.parameters())
+    images = model.data_preprocessor(dict(inputs=torch.zeros(2, 3, 64, 64, dtype=torch.uint8)))['inputs']
+    (maps,) = model.backbone(images.bfloat16())
+    assert triton_path.supports(maps, 16)
+    assert not triton_path.supports(maps.contiguous(), 16)
 
 
 LAYOUTS = torch.contiguous_format, torch.channels_last

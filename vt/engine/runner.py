@@ -113,8 +113,8 @@ class VTRunner(Runner):
         self.sharding = None if self.cfg.get('fsdp') is None else ShardSettings(**self.cfg.fsdp)
         if self.sharding and (self.speed.compile or self.cfg.get('compile')):
             raise UserError('compile is not tested with fsdp: leave one of them out')
-        if self.sharding:  # FSDP2 takes contiguous weights alone
-            self.speed = replace(self.speed, channels_last=False, token_products='blas')
+        if self.sharding:
+            self.speed = replace(self.speed, token_products='blas')
         compile_pixels(self.speed.compile_pixels)
         self.process_speed = self.speed.set_process()
         deterministic = self.cfg.get('randomness', {}).get('deterministic')
@@ -145,7 +145,7 @@ class VTRunner(Runner):
             model = super().build_model(model)
         keep_scores_exact(model)
         if self.speed.channels_last:
-            to_channels_last(model)
+            to_channels_last(model, weights=not self.sharding)  # FSDP2 requires contiguous weights
         if self.token_library == 'onednn':
             prepare_for_onednn(model)
         self._compile(model)

@@ -22,7 +22,7 @@ class SpeedSettings:
     """Settings for speed. A config sets only those that differ: ``speed = dict(channels_last=False)``.
 
     Attributes:
-        channels_last: keep weights and images in channels_last, see :func:`to_channels_last`.
+        channels_last: keep weights and images in channels_last, see :func:`to_channels_last`; with ``fsdp`` only images.
         keep_memory: let glibc keep freed memory on a CPU, see :func:`keep_freed_memory`.
         token_products: library of linear layers and token-side matrices on a CPU, ``'blas'``, ``'onednn'`` or
             ``'auto'``, see :func:`vt.ops.token_products.choose_token_library`. ``randomness.deterministic`` implies
@@ -88,14 +88,18 @@ def parts_of(model: nn.Module) -> list[nn.Module]:
     return [part for part in (model.backbone, getattr(model, 'neck', None)) if part is not None]
 
 
-def to_channels_last(model: nn.Module) -> None:
+def to_channels_last(model: nn.Module, weights: bool = True) -> None:
     """Convert a model's weights, and the images from its data preprocessor, to channels_last in place.
 
     Convolutions then read and write ``(N, H, W, C)`` in memory. The scores of a segmentation head are converted back to
     the default layout before they are resized for the loss. Only 4-D tensors are converted. Call it before the model is
     wrapped for DDP, whose buckets have the strides of the weights. A second call has no effect.
+
+    Args:
+        model: the model.
+        weights: whether to convert the weights, too; without it, convolutions still return maps in channels_last.
     """
-    for tensor in (*model.parameters(), *model.buffers()):
+    for tensor in (*model.parameters(), *model.buffers()) if weights else ():
         tensor.data = _tensor_to_channels_last(tensor.data)
     for part in model.modules():
         if isinstance(part, BaseDataPreprocessor):
