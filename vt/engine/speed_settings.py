@@ -22,7 +22,7 @@ class SpeedSettings:
     """Settings for speed. A config sets only those that differ: ``speed = dict(channels_last=False)``.
 
     Attributes:
-        channels_last: keep weights and images in channels_last, see :func:`to_channels_last`; with ``fsdp`` only images.
+        channels_last: keep weights and images in channels_last, see :func:`to_channels_last`; with ``fsdp`` the images.
         keep_memory: let glibc keep freed memory on a CPU, see :func:`keep_freed_memory`.
         token_products: library of linear layers and token-side matrices on a CPU, ``'blas'``, ``'onednn'`` or
             ``'auto'``, see :func:`vt.ops.token_products.choose_token_library`. ``randomness.deterministic`` implies

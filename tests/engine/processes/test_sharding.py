@@ -9,8 +9,8 @@ import time
 
 import pytest
 import torch
-from engine.interruption.small_runs import train_small
-from process_groups import run_processes, start_processes
+from engine.interruption.small_runs import log_of, train_small
+from process_groups import free_port, run_processes, start_processes
 from tool_runner import ROOT
 
 from vt.checkpoints.reading import find_newest_checkpoint, load_checkpoint
@@ -42,11 +42,11 @@ def folder(tmp_path_factory):
     return folder
 
 
-def train(folder, name, count, *arguments, config=None, options=()):
+def train(folder, name, count, *arguments, config=None, options=(), env=None):
     """Train in ``count`` processes, 16 images an iteration, after a rehearsal: the losses, averaged over them."""
     options = [f'train_dataloader.batch_size={16 // count}', *options]
     command = ['train.py', config or folder / 'run.py', '--work-dir', folder / name, *arguments]
-    results = run_processes(count, *command, cwd=folder, options=options)
+    results = run_processes(count, *command, cwd=folder, options=options, env=env)
     assert [result.returncode for result in results] == [0] * count, '\n'.join(result.stderr for result in results)
     return losses_of(folder / name, count)
 
@@ -77,6 +77,15 @@ def test_two_processes_are_one(folder, one):
     assert not [path for path in (folder / 'two').iterdir() if path.name.startswith('.')]
 
 
+def test_a_mesh_of_one_process_is_a_run_without(folder, one):
+    group = dict(MASTER_ADDR='127.0.0.1', MASTER_PORT=str(free_port()), WORLD_SIZE='1', RANK='0', LOCAL_RANK='0')
+    first, out = folder / 'mesh/epoch_1.pth', folder / 'mesh_resumed'
+    torch.testing.assert_close(train(folder, 'mesh', 1, env=group, options=['fsdp.shard_over=8']), one)
+    torch.testing.assert_close(train(folder, out.name, 1, '--resume', first, env=group), one[3:])
+    assert all('over 1 of 1 processes' in log_of(each) for each in (first.parent, out))
+    assert_same(load_checkpoint(out / 'epoch_2.pth'), load_checkpoint(folder / 'one' / 'epoch_2.pth'))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize('options', [(), ('fsdp.shard_over=2',)])
 def test_two_processes_go_on_with_four(options, folder, one, tmp_path):
@@ -92,7 +101,10 @@ def test_two_processes_go_on_with_four(options, folder, one, tmp_path):
 
 @pytest.mark.parametrize(
     ('options', 'message'),
-    [({}, 'fsdp is for several processes'), (dict(speed=dict(compile=True)), 'compile is not tested with fsdp')],
+    [
+        ({}, 'fsdp needs a group of processes, if only one'),
+        (dict(speed=dict(compile=True)), 'compile is not tested with fsdp'),
+    ],
 )
 def test_what_does_not_work_is_refused(options, message, tmp_path):
     with pytest.raises(UserError, match=message):

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 from mmengine.device import get_device
-from mmengine.dist import get_world_size, is_main_process
+from mmengine.dist import get_world_size, is_distributed, is_main_process
 from mmengine.hooks import EMAHook
 from mmengine.model import BaseDataPreprocessor, convert_sync_batchnorm
 from mmengine.optim import AmpOptimWrapper
@@ -41,10 +41,10 @@ class ShardSettings:
 
     def make_mesh(self) -> DeviceMesh:
         """Return the mesh of the processes: one dimension, or copies by shards."""
+        if not is_distributed():
+            raise UserError('fsdp needs a group of processes, if only one: start it with tools/dist_train.sh CONFIG 1')
         count = get_world_size()
-        if count == 1:
-            raise UserError('fsdp is for several processes: start them with tools/dist_train.sh')
-        if self.shard_over is None:
+        if self.shard_over is None or count == 1:
             return init_device_mesh(get_device(), (count,))
         sizes = count // self.shard_over, self.shard_over
         return init_device_mesh(get_device(), sizes, mesh_dim_names=('copy', 'shard'))
@@ -72,7 +72,7 @@ def shard_run(runner: Runner, settings: ShardSettings) -> None:
     """Shard a runner's model, averages and optimizer.
 
     Raises:
-        UserError: float16; no unit occurs in the model, or units share a weight.
+        UserError: float16; no group of processes; no unit occurs in the model, or units share a weight.
     """
     wrapper, model = runner.optim_wrapper, runner.model
     if isinstance(wrapper, AmpOptimWrapper):
@@ -101,7 +101,7 @@ def shard_run(runner: Runner, settings: ShardSettings) -> None:
             held = averages.module.state_dict() if averages.update_buffers else averages.module.named_parameters()
             averages.avg_parameters = dict(held)
     total = sum(weight.numel() for weight in weights.values())
-    shares = settings.shard_over or mesh.size()
+    shares = min(settings.shard_over or mesh.size(), mesh.size())
     runner.logger.info(
         f'FSDP: {total:,} weights in {number} units, over {shares} of {mesh.size()} processes; '
         f'{"gathered in bfloat16" if is_half else "gathered as they are"}'
