@@ -29,14 +29,13 @@ SHARED_KB = {80: 99, 90: 227, 100: 227}
 KERNELS = {
     triton_kernels.tokenize_kernel: FORWARD,
     triton_kernels.combine_kernel: combine_blocks(64, 256),
-    triton_kernels.add_kernel: combine_blocks(64, 256),
     triton_kernels.project_kernel: FORWARD,
     triton_kernels.tokenize_backward_kernel: BACKWARD,
     triton_kernels.project_backward_kernel: BACKWARD,
 }
 # Those of the arguments that don't have the map's type.
 NUMBERS = ('P0', 'P1', 'P2', 'P3', 'span', 'Q', 'N', 'T', 'levels')
-SINGLE = ('split_tokens', 'split_log_sums', 'split_gradients', 'exact_tokens', 'log_sums')
+SINGLE = ('split_tokens', 'split_results', 'split_log_sums', 'exact_tokens', 'exact_results', 'log_sums')
 SINGLE += ('query_gradients', 'key_gradients', 'value_gradients')
 OTHER_TYPES = dict.fromkeys(NUMBERS, 'i32') | dict.fromkeys(SINGLE, '*fp32')
 
@@ -58,7 +57,7 @@ def cases() -> list[tuple[triton.JITFunction, Case]]:
 def compile_kernel(kernel: triton.JITFunction, case: Case) -> CompiledKernel:
     """A kernel's machine code, as a launch would have it compiled."""
     constants = KERNELS[kernel] | sizes(case.num_channels, case.num_tokens)
-    constants |= dict(RESIDUAL=True, ONTO=True, OF_PIXELS=True, OF_TOKENS=True)
+    constants |= dict.fromkeys(('RESIDUAL', 'ONTO', 'OF_PIXELS', 'OF_TOKENS', 'WEIGHTED'), True)
     options = {name: constants[name] for name in ('num_warps', 'num_stages') if name in constants}
     constants = {name: constants[name] for name in kernel.arg_names if name in constants}
     types = {name: OTHER_TYPES.get(name, '*bf16') for name in kernel.arg_names}

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from vt.ops import compiled, dispatch, fused, plain
+from vt.ops import compiled, project_onto, tokenize, use_path
 from vt.ops.compiled import compile_pixels
 
 
@@ -27,8 +27,9 @@ def calls(monkeypatch):
 
 def values_and_gradients(path, x, queries, keys, values):
     inputs = [each.detach().requires_grad_() for each in (x, queries, keys, values)]
-    tokens = path.tokenize(inputs[0], inputs[1], scale=0.5)
-    out = path.project_onto(inputs[0], inputs[2], inputs[3], scale=0.5)
+    with use_path(path):
+        tokens = tokenize(inputs[0], inputs[1], scale=0.5)
+        out = project_onto(inputs[0], inputs[2], inputs[3], scale=0.5)
     loss = (tokens.cos().sum() + out.square().sum()) / 10
     return [tokens, out, *torch.autograd.grad(loss, inputs)]
 
@@ -39,14 +40,14 @@ def test_values_and_gradients_are_the_plain_paths(size, calls):
     torch.manual_seed(0)
     x = torch.randn(size).contiguous(memory_format=torch.channels_last)
     queries, keys, values = (torch.randn(*shape, 3, 20) for shape in ((), (size[0], 1), (size[0], 1)))
-    expected = values_and_gradients(plain, x, queries, keys, values)
+    expected = values_and_gradients('plain', x, queries, keys, values)
     assert not calls
-    assert_close(values_and_gradients(fused, x, queries, keys, values), expected, rtol=1e-4, atol=1e-5)
+    assert_close(values_and_gradients('fused', x, queries, keys, values), expected, rtol=1e-4, atol=1e-5)
     names = [name for name, _ in calls]
     assert (names.count('logits'), names.count('add_products')) == (4, 2)  # forward and backward
     calls.clear()
-    with torch.no_grad(), dispatch.use_path('fused'):
-        out = dispatch.project_onto(x.clone(), keys, values, scale=0.5)
+    with torch.no_grad(), use_path('fused'):
+        out = project_onto(x.clone(), keys, values, scale=0.5)
     assert_close(out, expected[1], rtol=1e-4, atol=1e-5)
     assert [name for name, _ in calls] == ['logits', 'add_products']
     calls.clear()
@@ -55,12 +56,12 @@ def test_values_and_gradients_are_the_plain_paths(size, calls):
 def test_other_layouts_and_precisions_are_left_to_the_libraries(calls):
     x, queries = torch.randn(1, 8, 4, 6), torch.randn(2, 8)
     in_order = x.contiguous(memory_format=torch.channels_last)
-    fused.tokenize(x, queries)
-    fused.tokenize(in_order.double(), queries.double())
+    tokenize(x, queries)
+    tokenize(in_order.double(), queries.double())
     torch.export.export(Tokenize(), (in_order, queries))
     assert not calls
 
 
 class Tokenize(torch.nn.Module):
     def forward(self, x, queries):
-        return fused.tokenize(x, queries)
+        return tokenize(x, queries)

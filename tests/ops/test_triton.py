@@ -54,5 +54,5 @@ def test_programs_fill_the_device(monkeypatch, size):
     monkeypatch.setattr(triton_path, 'num_programs', lambda *_: 2 * 132)
     levels = [torch.empty(size[0], pixels, 256, dtype=torch.bfloat16, device='meta') for pixels in size[1:]]
     places = [divide(levels, how) for how in (FORWARD, BACKWARD)]
-    assert tuple(each.splits for each in places) == PLACES[size]
-    assert all(each.sizes == (*size[1:], *[0] * (5 - len(size))) for each in places)
+    assert tuple(splits for _, splits in places) == PLACES[size]
+    assert all(pixels == [*size[1:], *[0] * (5 - len(size))] for (*pixels, _), _ in places)

@@ -1,22 +1,25 @@
 """Choose the path, an implementation, that computes tokenize and project.
 
-Every path has the functions ``tokenize``, ``project`` and ``project_onto``, and VT's own paths two more for several
-levels. ``x`` is a map ``(N, C, H, W)`` or its pixels ``(N, P, C)``; projections have the shape of ``x``.
+The fast paths compute several levels at once, see :mod:`vt.ops.functions`; others have the functions of
+:mod:`vt.ops.plain`. ``x`` is a map ``(N, C, H, W)`` or its pixels ``(N, P, C)``; projections have the shape of ``x``.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from vt.errors import UserError
 
-from . import fused, plain, triton_path
+from . import functions, plain, triton_path
+from .functions import FAST_PATHS
+from .maps import in_shape_of, scaled, to_pixels
 from .precision import cast_as_product, has_autocast, without_autocast
 from .triton_check import is_trusted
 
-PATHS = {'plain': plain, 'fused': fused, 'triton': triton_path}  # others that are entered here can be set
+PATHS: dict[str, Any] = {'plain': plain, **FAST_PATHS}  # others that are entered here can be set
 _forced: str | None = None
 
 
@@ -87,53 +90,86 @@ def use_path(name: str) -> Iterator[None]:
 def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
     """Compute tokens ``(N, L, C)`` from pixels; arguments as in :func:`vt.ops.plain.tokenize`."""
     x, queries = cast_as_product(x, queries)
-    name = current_path(x, queries.shape[-2], num_heads, needs=_needs(x, queries))
+    name = current_path(x, queries.shape[-2], num_heads, needs=_needs([x], queries))
     with _as_cast(name, x):
-        return PATHS[name].tokenize(x, queries, num_heads, scale)
+        if name not in FAST_PATHS or num_heads > 1:
+            return _plain_or_other(name).tokenize(x, queries, num_heads, scale)
+        queries = scaled(queries, scale).view(1, -1, *queries.shape[-2:])
+        return functions.tokenize(name, [to_pixels(x) if name == 'triton' else x], queries)[0].squeeze(0)
 
 
 def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
     """Compute the projection of the tokens onto the pixels; arguments as in :func:`vt.ops.plain.project`."""
-    x, keys, values = cast_as_product(x, keys, values)
-    name = current_path(x, keys.shape[2], keys.shape[1], projects=True, needs=_needs(x, keys, values))
-    with _as_cast(name, x):
-        return PATHS[name].project(x, keys, values, scale)
+    return _project(x, keys, values, scale, residual=False)
 
 
 def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
     """Add the projection of the tokens to the pixels; arguments as in :func:`vt.ops.plain.project_onto`."""
+    return _project(x, keys, values, scale, residual=True)
+
+
+def _project(x: Tensor, keys: Tensor, values: Tensor, scale: float, residual: bool) -> Tensor:
     x, keys, values = cast_as_product(x, keys, values)
-    name = current_path(x, keys.shape[2], keys.shape[1], projects=True, needs=_needs(x, keys, values))
+    num_heads = keys.shape[1]
+    name = current_path(x, keys.shape[2], num_heads, projects=True, needs=_needs([x], keys, values))
     with _as_cast(name, x):
-        return PATHS[name].project_onto(x, keys, values, scale)
+        if name not in FAST_PATHS or num_heads > 1:
+            path = _plain_or_other(name)
+            return (path.project_onto if residual else path.project)(x, keys, values, scale)
+        tokens = scaled(keys, scale).transpose(0, 1), values.transpose(0, 1)
+        if name == 'triton':
+            return in_shape_of(x, functions.project(name, [to_pixels(x)], *tokens, residual)[0])
+        return functions.project(name, [x], *tokens, residual)[0]
 
 
 def tokenize_levels(levels: Sequence[Tensor], queries: Tensor, scale: float = 1.0) -> tuple[Tensor, Sequence[Tensor]]:
-    """Compute the tokens of several maps; arguments and results as in :func:`vt.ops.plain.tokenize_levels`."""
+    """Compute the tokens of several maps.
+
+    Args:
+        levels: pixels ``(N, P, C)`` of maps of any sizes.
+        queries: filters of each level, ``(levels, 1 or N, L, C)``.
+        scale: factor on the logits.
+
+    Returns:
+        Tokens, ``(levels, N, L, C)``, and the levels, whose gradients are added to those of this function: projecting
+        onto them takes less time than onto the arguments.
+    """
     *levels, queries = cast_as_product(*levels, queries)
     name = _path_of_levels(levels, queries)
     with _as_cast(name, queries):
-        return PATHS[name].tokenize_levels(levels, queries, scale)
+        if name in FAST_PATHS:
+            return functions.tokenize(name, levels, scaled(queries, scale))
+        tokens = [PATHS[name].tokenize(x, rows, 1, scale) for x, rows in zip(levels, queries)]
+        return torch.stack(tokens), levels
 
 
 def project_onto_levels(levels: Sequence[Tensor], keys: Tensor, values: Tensor, scale: float = 1.0) -> Sequence[Tensor]:
-    """Add projections to several maps; arguments as in :func:`vt.ops.plain.project_onto_levels`."""
+    """Add the projection of the tokens of each level, keys and values ``(levels, N, L, C)``, to its pixels."""
     *levels, keys, values = cast_as_product(*levels, keys, values)
     name = _path_of_levels(levels, keys, values)
     with _as_cast(name, keys):
-        return PATHS[name].project_onto_levels(levels, keys, values, scale)
+        if name in FAST_PATHS:
+            return functions.project(name, levels, scaled(keys, scale), values, residual=True)
+        heads = zip(levels, keys.unsqueeze(2), values.unsqueeze(2))
+        return [PATHS[name].project_onto(x, k, v, scale) for x, k, v in heads]
 
 
-def _needs(x: Tensor, *tokens: Tensor) -> tuple[bool, bool]:
-    """Whether gradients of a map, and of tokens, are needed."""
-    return torch.is_grad_enabled() and x.requires_grad, torch.is_grad_enabled() and any(t.requires_grad for t in tokens)
+def _plain_or_other(name: str) -> Any:
+    """The path that computes several heads, or that is not one of the fast ones."""
+    return plain if name in FAST_PATHS else PATHS[name]
 
 
 def _path_of_levels(levels: Sequence[Tensor], *tokens: Tensor) -> str:
-    needs = any(x.requires_grad for x in levels), any(each.requires_grad for each in tokens)
-    needs = needs if torch.is_grad_enabled() else (False, False)
-    names = {current_path(x, tokens[0].shape[-2], projects=len(tokens) == 2, needs=needs) for x in levels}
+    needs, number = _needs(levels, *tokens), tokens[0].shape[-2]
+    names = {current_path(x, number, projects=len(tokens) == 2, needs=needs) for x in levels}
     return names.pop() if len(names) == 1 else 'fused'
+
+
+def _needs(levels: Sequence[Tensor], *tokens: Tensor) -> tuple[bool, bool]:
+    """Whether gradients of the levels, and of the tokens, are needed."""
+    if not torch.is_grad_enabled():
+        return False, False
+    return any(x.requires_grad for x in levels), any(x.requires_grad for x in tokens)
 
 
 def _as_cast(name: str, x: Tensor) -> AbstractContextManager:

@@ -6,9 +6,6 @@ Matrices are applied to tokens instead of pixels: same result, cheaper, since
 Letters: N batch, P pixels (H x W), C channels, h heads, L tokens.
 """
 
-from collections.abc import Sequence
-
-import torch
 from torch import Tensor
 
 from .maps import in_shape_of, merge_heads, split_heads, to_pixels
@@ -72,24 +69,3 @@ def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tens
 def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
     """Add the projection to the pixels: equation 4, ``X + A T``; arguments and shape as in :func:`project`."""
     return x + project(x, keys, values, scale)
-
-
-def tokenize_levels(levels: Sequence[Tensor], queries: Tensor, scale: float = 1.0) -> tuple[Tensor, Sequence[Tensor]]:
-    """Compute the tokens of several maps.
-
-    Args:
-        levels: maps or pixels of the same batch size and channels.
-        queries: the filters of each level, ``(levels, 1 or N, L, C)``.
-        scale: factor on the logits.
-
-    Returns:
-        Tokens, ``(levels, N, L, C)``, and the levels. Where they are projected onto, a path can compute the gradients
-        of both operations together.
-    """
-    return torch.stack([tokenize(x, rows, scale=scale) for x, rows in zip(levels, queries)]), levels
-
-
-def project_onto_levels(levels: Sequence[Tensor], keys: Tensor, values: Tensor, scale: float = 1.0) -> Sequence[Tensor]:
-    """Add the projection of the tokens of each level to its pixels; keys and values are ``(levels, N, L, C)``."""
-    heads = zip(levels, keys.unsqueeze(2), values.unsqueeze(2))
-    return [project_onto(x, k, v, scale) for x, k, v in heads]

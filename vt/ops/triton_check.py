@@ -8,7 +8,7 @@ from operator import index
 import torch
 from torch import Tensor
 
-from . import plain, triton_path
+from . import functions, triton_path
 from .maps import num_channels
 
 TOLERANCE = 0.02  # relative error in the Euclidean norm, above the rounding of 16 bits
@@ -17,7 +17,7 @@ _tried: dict[tuple, bool] = {}  # results by kind of map and needed gradients
 
 
 def is_trusted(x: Tensor, num_tokens: int, needs: tuple[bool, bool]) -> bool:
-    """Whether the kernels give the results of the plain path for this kind of map: device, dtype, channels and tokens.
+    """Whether the kernels give the results of the equations for this kind of map: device, dtype, channels and tokens.
 
     The first call for a kind of map and gradients runs on small random maps, and warns if the kernels fail or differ.
     The kernels are not used in exported programs, and without an earlier check not during the capture of a CUDA graph.
@@ -76,13 +76,12 @@ def _find_problem(
     """
     random, block = torch.Generator().manual_seed(0), triton_path.FORWARD['BLOCK_P']
     most = triton_path.num_programs(device.type, device.index)
-    for n, num_pixels, as_levels in ((1, 2 * most * block + 5, True), (most + 1, 2 * block + 5, False)):
+    for n, num_pixels, onto in ((1, 2 * most * block + 5, True), (most + 1, 2 * block + 5, False)):
         pixels = torch.randn(n, num_pixels, c, generator=random).relu()
         queries, keys, values = (torch.randn(2, n, num_tokens, c, generator=random) for _ in range(3))
-        operands = pixels, queries[:, :1] / c**0.5, keys / c**0.5, values
-        operands = [tensor.to(device, dtype) for tensor in operands]
-        ours = _values_and_gradients(triton_path, as_levels, needs, *operands)
-        exact = _values_and_gradients(plain, as_levels, needs, *(tensor.double() for tensor in operands))
+        operands = [x.to(device, dtype) for x in (pixels, queries[:, :1] / c**0.5, keys / c**0.5, values)]
+        ours = _values_and_gradients('triton', onto, needs, *operands)
+        exact = _values_and_gradients('fused', onto, needs, *(x.double() for x in operands))
         for name, value in exact.items():
             error = ((ours[name] - value).norm() / value.norm()).item()
             if not error <= TOLERANCE:
@@ -90,19 +89,15 @@ def _find_problem(
     return None
 
 
-def _values_and_gradients(path, as_levels: bool, needs: tuple[bool, bool], *operands: Tensor) -> dict[str, Tensor]:
-    """Outputs of both operations, and their gradients for random output gradients; two levels, or a map alone."""
-    leaves = [tensor.detach().requires_grad_(need) for tensor, need in zip(operands, (needs[0], *[needs[1]] * 3))]
+def _values_and_gradients(path: str, onto: bool, needs: tuple[bool, bool], *operands: Tensor) -> dict[str, Tensor]:
+    """Outputs of both operations on two levels, and their gradients for random output gradients."""
+    leaves = [x.detach().requires_grad_(need) for x, need in zip(operands, (needs[0], *[needs[1]] * 3))]
     pixels, queries, keys, values = leaves
-    if as_levels:
-        tokens, levels = path.tokenize_levels([pixels, pixels[:, : pixels.shape[1] // 3]], queries)
-        read = torch.cat([*path.project_onto_levels(levels, keys, values)], dim=1)
-    else:
-        tokens = path.tokenize(pixels, queries[0, 0])
-        read = path.project(pixels, keys[0].unsqueeze(1), values[0].unsqueeze(1))
-    random, found = torch.Generator().manual_seed(1), [tokens, read]
-    directions = [torch.randn(value.shape, generator=random).to(value) for value in found]
-    wanted = [leaf for leaf in leaves if leaf.requires_grad]
-    gradients = iter(torch.autograd.grad(found, wanted, directions) if wanted else ())
-    found = [value.detach() for value in found] + [next(gradients) if leaf.requires_grad else None for leaf in leaves]
-    return {name: value for name, value in zip(RESULTS, found) if value is not None}
+    levels = pixels, pixels[:, : pixels.shape[1] // 3]
+    tokens, passed = functions.tokenize(path, levels, queries)
+    read = torch.cat([*functions.project(path, passed if onto else levels, keys, values, residual=onto)], dim=1)
+    random, wanted = torch.Generator().manual_seed(1), [leaf for leaf in leaves if leaf.requires_grad]
+    directions = [torch.randn(x.shape, generator=random).to(x) for x in (tokens, read)]
+    found = iter(torch.autograd.grad((tokens, read), wanted, directions) if wanted else ())
+    gradients = [next(found) if leaf.requires_grad else None for leaf in leaves]
+    return {name: x for name, x in zip(RESULTS, (tokens.detach(), read.detach(), *gradients)) if x is not None}

@@ -45,7 +45,7 @@ def softmax_over_tokens(logits, L: tl.constexpr, BLOCK_L: tl.constexpr):
 
 @triton.jit
 def pick(level, first, second, third, fourth):
-    """The argument, a pointer or a number, of a level."""
+    """The pointer of a level."""
     if level == 1:
         first = second
     if level == 2:
@@ -56,26 +56,25 @@ def pick(level, first, second, third, fourth):
 
 
 @triton.jit
-def splits_of(level, P0, P1, P2, P3, span):
-    """Return the first of a level's splits among those of all levels, and their number."""
-    first = 0 * span
-    first += tl.where(level > 0, tl.cdiv(P0, span), 0)
-    first += tl.where(level > 1, tl.cdiv(P1, span), 0)
-    first += tl.where(level > 2, tl.cdiv(P2, span), 0)
-    return first, tl.cdiv(pick(level, P0, P1, P2, P3), span)
+def level_of(split, P0, P1, P2, span):
+    """The level of one of all splits."""
+    end0 = (P0 + span - 1) // span
+    end1 = end0 + (P1 + span - 1) // span
+    end2 = end1 + (P2 + span - 1) // span
+    return (split >= end0).to(tl.int32) + (split >= end1).to(tl.int32) + (split >= end2).to(tl.int32)
 
 
 @triton.jit
-def level_of(split, P0, P1, P2, P3, span):
-    """Return the level of one of all splits, its number in the level, their number, and the level's pixels."""
-    end = tl.cdiv(P0, span)
-    level = (split >= end).to(tl.int32)
-    end += tl.cdiv(P1, span)
-    level += (split >= end).to(tl.int32)
-    end += tl.cdiv(P2, span)
-    level += (split >= end).to(tl.int32)
-    first, number = splits_of(level, P0, P1, P2, P3, span)
-    return level, split - first, number, pick(level, P0, P1, P2, P3)
+def splits_of(level, P0, P1, P2, P3, span):
+    """Return the first of a level's splits among those of all levels, their number, and the pixels of the level."""
+    first, P = 0 * span, P0
+    if level > 0:
+        first, P = (P0 + span - 1) // span, P1
+    if level > 1:
+        first, P = first + (P1 + span - 1) // span, P2
+    if level > 2:
+        first, P = first + (P2 + span - 1) // span, P3
+    return first, (P + span - 1) // span, P
 
 
 @triton.jit(do_not_specialize=['P0', 'P1', 'P2', 'P3', 'span', 'Q'])
@@ -85,14 +84,15 @@ def tokenize_kernel(
 ):  # fmt: skip
     """Compute the tokens of each split's pixels by online softmax, and the logarithm of its sum of exponentials."""
     n, T = tl.program_id(0).to(tl.int64), tl.num_programs(1)
-    level, s, S, P = level_of(tl.program_id(1), P0, P1, P2, P3, span)
+    level = level_of(tl.program_id(1), P0, P1, P2, span)
+    first, S, P = splits_of(level, P0, P1, P2, P3, span)
     pixels = pick(level, x0, x1, x2, x3) + n * P * C
     token_offsets, token_mask = token_block(C, L, BLOCK_L)
     q = tl.load(queries + (level * Q + n % Q) * L * C + token_offsets, mask=token_mask, other=0.0)
     maxima = tl.full([BLOCK_L], float('-inf'), tl.float32)
     sums = tl.zeros([BLOCK_L], tl.float32)
     gathered = tl.zeros([C, BLOCK_L], tl.float32)
-    for block in range(s, tl.cdiv(P, BLOCK_P), S):
+    for block in range(tl.program_id(1) - first, tl.cdiv(P, BLOCK_P), S):
         offsets, mask = pixel_block(block, P, C, BLOCK_P)
         x = tl.load(pixels + offsets, mask=mask, other=0.0)
         logits = tl.where(mask, tl.dot(x, q) * LOG2_E, float('-inf'))  # P, L
@@ -107,47 +107,37 @@ def tokenize_kernel(
     tl.store(split_tokens + split * L * C + token_offsets, gathered / sums[None, :], mask=token_mask)
 
 
-@triton.jit(do_not_specialize=['P0', 'P1', 'P2', 'P3', 'span', 'N', 'T'])
+@triton.jit(do_not_specialize=['P0', 'P1', 'P2', 'P3', 'span', 'N', 'T', 'levels'])
 def combine_kernel(
-    split_tokens, split_log_sums, P0, P1, P2, P3, span, N, T, tokens, exact_tokens, log_sums,
-    C: tl.constexpr, L: tl.constexpr, BLOCK_S: tl.constexpr, BLOCK_C: tl.constexpr
+    split_results, split_log_sums, P0, P1, P2, P3, span, N, T, levels, results, exact_results, log_sums,
+    WEIGHTED: tl.constexpr, C: tl.constexpr, L: tl.constexpr, BLOCK_S: tl.constexpr, BLOCK_C: tl.constexpr
 ):  # fmt: skip
-    """Combine the tokens of the splits, weighted by their sums of exponentials, for each level and sample."""
-    n, token = (tl.program_id(0) % N).to(tl.int64), tl.program_id(1)
-    begin, S = splits_of(tl.program_id(0) // N, P0, P1, P2, P3, span)
+    """Add the results of the splits, ``(kinds, N, T, L, C)``, for each level, to ``(kinds, levels, N, L, C)``.
+
+    With WEIGHTED they are tokens, of which the mean is computed, weighted by their sums of exponentials.
+    """
+    image, token = (tl.program_id(0) // N // levels * N + tl.program_id(0) % N).to(tl.int64), tl.program_id(1)
+    begin, S, _ = splits_of(tl.program_id(0) // N % levels, P0, P1, P2, P3, span)
     channels = tl.program_id(2) * BLOCK_C + tl.arange(0, BLOCK_C)
     maximum, total, gathered = float('-inf'), 0.0, tl.zeros([BLOCK_C], tl.float32)
     for first in range(0, S, BLOCK_S):
         splits = first + tl.arange(0, BLOCK_S)
-        rows = (n * T + begin + splits) * L + token
-        logs = tl.load(split_log_sums + rows, mask=splits < S, other=float('-inf'))
-        parts = tl.load(split_tokens + rows[:, None] * C + channels[None, :], mask=(splits < S)[:, None], other=0.0)
-        new_maximum = tl.maximum(maximum, tl.max(logs, 0))
-        shrink, weights = tl.exp2(maximum - new_maximum), tl.exp2(logs - new_maximum)
-        total = total * shrink + tl.sum(weights, 0)
-        gathered = gathered * shrink + tl.sum(parts * weights[:, None], 0)
-        maximum = new_maximum
+        rows = (image * T + begin + splits) * L + token
+        parts = tl.load(split_results + rows[:, None] * C + channels[None, :], mask=(splits < S)[:, None], other=0.0)
+        if WEIGHTED:
+            logs = tl.load(split_log_sums + rows, mask=splits < S, other=float('-inf'))
+            new_maximum = tl.maximum(maximum, tl.max(logs, 0))
+            shrink, weights = tl.exp2(maximum - new_maximum), tl.exp2(logs - new_maximum)
+            total = total * shrink + tl.sum(weights, 0)
+            gathered, parts = gathered * shrink, parts * weights[:, None]
+            maximum = new_maximum
+        gathered += tl.sum(parts, 0)
     row = tl.program_id(0) * L + token
-    tl.store(exact_tokens + row * C + channels, gathered / total)
-    tl.store(tokens + row * C + channels, gathered / total)
-    tl.store(log_sums + row, maximum + tl.log2(total), mask=tl.program_id(2) == 0)
-
-
-@triton.jit(do_not_specialize=['P0', 'P1', 'P2', 'P3', 'span', 'N', 'T', 'levels'])
-def add_kernel(
-    split_gradients, P0, P1, P2, P3, span, N, T, levels, gradients,
-    C: tl.constexpr, L: tl.constexpr, BLOCK_S: tl.constexpr, BLOCK_C: tl.constexpr
-):  # fmt: skip
-    """Add the gradients of the splits, ``(kinds, N, T, L, C)``, to those of tokens, ``(kinds, levels, N, L, C)``."""
-    kind, n, token = tl.program_id(0) // N // levels, tl.program_id(0) % N, tl.program_id(1)
-    begin, S = splits_of(tl.program_id(0) // N % levels, P0, P1, P2, P3, span)
-    channels, total = tl.program_id(2) * BLOCK_C + tl.arange(0, BLOCK_C), tl.zeros([BLOCK_C], tl.float32)
-    for first in range(0, S, BLOCK_S):
-        splits = first + tl.arange(0, BLOCK_S)
-        rows = ((kind * N + n).to(tl.int64) * T + begin + splits) * L + token
-        parts = tl.load(split_gradients + rows[:, None] * C + channels[None, :], mask=(splits < S)[:, None], other=0.0)
-        total += tl.sum(parts, 0)
-    tl.store(gradients + (tl.program_id(0) * L + token) * C + channels, total)
+    if WEIGHTED:
+        gathered = gathered / total
+        tl.store(exact_results + row * C + channels, gathered)
+        tl.store(log_sums + row, maximum + tl.log2(total), mask=tl.program_id(2) == 0)
+    tl.store(results + row * C + channels, gathered)
 
 
 @triton.jit(do_not_specialize=['P0', 'P1', 'P2', 'P3', 'span'])
@@ -157,13 +147,14 @@ def project_kernel(
 ):  # fmt: skip
     """Compute the projection A V for each pixel; with RESIDUAL add the pixel."""
     n, N = tl.program_id(0).to(tl.int64), tl.num_programs(0)
-    level, s, S, P = level_of(tl.program_id(1), P0, P1, P2, P3, span)
+    level = level_of(tl.program_id(1), P0, P1, P2, span)
+    first, S, P = splits_of(level, P0, P1, P2, P3, span)
     pixels, read = pick(level, x0, x1, x2, x3) + n * P * C, pick(level, y0, y1, y2, y3) + n * P * C
     token_offsets, token_mask = token_block(C, L, BLOCK_L)
     token_offsets += (level * N + n) * L * C
     k = tl.load(keys + token_offsets, mask=token_mask, other=0.0)
     v = tl.load(values + token_offsets, mask=token_mask, other=0.0)
-    for block in range(s, tl.cdiv(P, BLOCK_P), S):
+    for block in range(tl.program_id(1) - first, tl.cdiv(P, BLOCK_P), S):
         offsets, mask = pixel_block(block, P, C, BLOCK_P)
         x = tl.load(pixels + offsets, mask=mask, other=0.0)
         a = softmax_over_tokens(tl.dot(x, k) * LOG2_E, L, BLOCK_L)  # P, L
@@ -181,10 +172,12 @@ def tokenize_backward_kernel(
 ):  # fmt: skip
     """With dT the gradient of T = A^T X: dX = A dT + dS Q and dQ = dS^T X, where dS = A (X dT^T - T.dT).
 
-    OF_PIXELS and OF_TOKENS select dX and dQ; with ONTO, another gradient of X, g, is added to dX.
+    OF_PIXELS and OF_TOKENS select dX and dQ; with ONTO, another gradient of X, g, is added to dX. In fp16, A, about
+    1 / P, would be subnormal for many pixels, so A and dS are multiplied by a power of two.
     """
     n, N, T = tl.program_id(0).to(tl.int64), tl.num_programs(0), tl.num_programs(1)
-    level, s, S, P = level_of(tl.program_id(1), P0, P1, P2, P3, span)
+    level = level_of(tl.program_id(1), P0, P1, P2, span)
+    first, S, P = splits_of(level, P0, P1, P2, P3, span)
     pixels, pixel_gradients = pick(level, x0, x1, x2, x3) + n * P * C, pick(level, dx0, dx1, dx2, dx3) + n * P * C
     others, row = pick(level, g0, g1, g2, g3) + n * P * C, (level * N + n) * L
     token_offsets, token_mask = token_block(C, L, BLOCK_L)
@@ -194,22 +187,26 @@ def tokenize_backward_kernel(
     t = tl.load(exact_tokens + row * C + token_offsets, mask=token_mask, other=0.0)
     t_dt = tl.sum(t * dt.to(tl.float32), 0)  # L
     logs = tl.load(log_sums + row + columns, mask=columns < L, other=float('inf'))
+    exponent = 0.0
+    if q.dtype == tl.float16:
+        exponent = tl.maximum(tl.floor(tl.log2(P.to(tl.float32))) - 6, 0.0)
+    logs, unit = logs - exponent, tl.exp2(-exponent)
     dq = tl.zeros([C, BLOCK_L], tl.float32)
-    for block in range(s, tl.cdiv(P, BLOCK_P), S):
+    for block in range(tl.program_id(1) - first, tl.cdiv(P, BLOCK_P), S):
         offsets, mask = pixel_block(block, P, C, BLOCK_P)
         x = tl.load(pixels + offsets, mask=mask, other=0.0)
         a = tl.where(mask, tl.exp2(tl.dot(x, q) * LOG2_E - logs[None, :]), 0.0)  # P, L
         ds = (a * (tl.dot(x, dt) - t_dt[None, :])).to(x.dtype)
         if OF_PIXELS:
             dx = tl.dot(a.to(x.dtype), tl.trans(dt))
-            dx = tl.dot(ds, tl.trans(q), dx)
+            dx = tl.dot(ds, tl.trans(q), dx) * unit
             if ONTO:
                 dx += tl.load(others + offsets, mask=mask, other=0.0).to(tl.float32)
             tl.store(pixel_gradients + offsets, dx, mask=mask)
         if OF_TOKENS:
             dq = tl.dot(tl.trans(x), ds, dq)
     if OF_TOKENS:
-        tl.store(query_gradients + (n * T + tl.program_id(1)) * L * C + token_offsets, dq, mask=token_mask)
+        tl.store(query_gradients + (n * T + tl.program_id(1)) * L * C + token_offsets, dq * unit, mask=token_mask)
 
 
 @triton.jit(do_not_specialize=['P0', 'P1', 'P2', 'P3', 'span'])
@@ -224,7 +221,8 @@ def project_backward_kernel(
     OF_PIXELS selects dX; OF_TOKENS selects dK and dV.
     """
     n, N, T = tl.program_id(0).to(tl.int64), tl.num_programs(0), tl.num_programs(1)
-    level, s, S, P = level_of(tl.program_id(1), P0, P1, P2, P3, span)
+    level = level_of(tl.program_id(1), P0, P1, P2, span)
+    first, S, P = splits_of(level, P0, P1, P2, P3, span)
     pixels, read_gradients = pick(level, x0, x1, x2, x3) + n * P * C, pick(level, dy0, dy1, dy2, dy3) + n * P * C
     pixel_gradients = pick(level, dx0, dx1, dx2, dx3) + n * P * C
     token_offsets, token_mask = token_block(C, L, BLOCK_L)
@@ -232,7 +230,7 @@ def project_backward_kernel(
     v = tl.load(values + (level * N + n) * L * C + token_offsets, mask=token_mask, other=0.0)
     dk = tl.zeros([C, BLOCK_L], tl.float32)
     dv = tl.zeros([C, BLOCK_L], tl.float32)
-    for block in range(s, tl.cdiv(P, BLOCK_P), S):
+    for block in range(tl.program_id(1) - first, tl.cdiv(P, BLOCK_P), S):
         offsets, mask = pixel_block(block, P, C, BLOCK_P)
         x = tl.load(pixels + offsets, mask=mask, other=0.0)
         dy = tl.load(read_gradients + offsets, mask=mask, other=0.0)
