@@ -57,7 +57,7 @@ def cases() -> list[tuple[triton.JITFunction, Case]]:
 def compile_kernel(kernel: triton.JITFunction, case: Case) -> CompiledKernel:
     """A kernel's machine code, as a launch would have it compiled."""
     constants = KERNELS[kernel] | sizes(case.num_channels, case.num_tokens)
-    constants |= dict.fromkeys(('RESIDUAL', 'ONTO', 'OF_PIXELS', 'OF_TOKENS', 'WEIGHTED'), True)
+    constants |= dict.fromkeys(('RESIDUAL', 'ONTO', 'WEIGHTED'), True)
     options = {name: constants[name] for name in ('num_warps', 'num_stages') if name in constants}
     constants = {name: constants[name] for name in kernel.arg_names if name in constants}
     types = {name: OTHER_TYPES.get(name, '*bf16') for name in kernel.arg_names}

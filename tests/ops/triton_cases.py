@@ -209,7 +209,7 @@ def test_logits_of_fifty_on_each_side():
     assert_rounds_alone(ours, published_project(1.0), (pixels, keys, values), (0.5, 2, 2, 1))
 
 
-def test_only_wanted_gradients_are_computed():
+def test_only_wanted_gradients_are_returned():
     """Pixels of frozen stages, and frozen tokens; the other gradients are the same."""
     pixels, queries, keys, values = operands(SMALL[0])
     cases = [(kernels.tokenize, (pixels, queries)), (kernels.project_onto, (pixels, keys, values))]
@@ -394,8 +394,6 @@ def test_right_kernels_are_taken():
     assert current_path(pixels, 5) == current_path(pixels.mT.unflatten(-1, (5, 7)), 5) == 'triton'
     assert torch.equal(torch.get_rng_state(), state)
     assert len(triton_check._tried) == 1
-    assert current_path(pixels, 5, needs=(False, True)) == current_path(pixels, 5, needs=(False, False)) == 'triton'
-    assert len(triton_check._tried) == 3  # each has kernels of its own
     for other in (pixels.float(), pixels.double(), pixels.mT.contiguous().mT):
         assert current_path(other, 5) == 'fused'
 
@@ -414,10 +412,10 @@ def test_a_capture_meets_no_untried_kernel(monkeypatch):
     with monkeypatch.context() as capture:
         capture.setattr(torch.cuda, 'is_current_stream_capturing', lambda: True)
         with pytest.warns(RuntimeWarning, match='not used in this CUDA graph: run the model once before the capture'):
-            assert not triton_check._is_trusted('cuda', 0, True, True, torch.bfloat16, 16, 5)
+            assert not triton_check._is_trusted('cuda', 0, torch.bfloat16, 16, 5)
         assert not triton_check._tried
-        triton_check._tried['cuda', 0, True, True, torch.bfloat16, 16, 5] = True
-        assert triton_check._is_trusted('cuda', 0, True, True, torch.bfloat16, 16, 5)
+        triton_check._tried['cuda', 0, torch.bfloat16, 16, 5] = True
+        assert triton_check._is_trusted('cuda', 0, torch.bfloat16, 16, 5)
 
 
 def test_the_choice_of_path_compiles():

@@ -23,13 +23,7 @@ PATHS: dict[str, Any] = {'plain': plain, **FAST_PATHS}  # others that are entere
 _forced: str | None = None
 
 
-def current_path(
-    x: Tensor,
-    num_tokens: int = 1,
-    num_heads: int = 1,
-    projects: bool = False,
-    needs: tuple[bool, bool] = (True, True),
-) -> str:
+def current_path(x: Tensor, num_tokens: int = 1, num_heads: int = 1, projects: bool = False) -> str:
     """Return the name of the path for ``x``: the one set by :func:`use_path`, or the fastest that supports ``x``.
 
     - ``'triton'``, Triton kernels: bf16 or fp16 in channels_last on an NVIDIA GPU, if Triton is installed, the kernels
@@ -43,7 +37,6 @@ def current_path(
         num_tokens: L.
         num_heads: heads of the attention.
         projects: the operation is project, not tokenize.
-        needs: whether gradients of the map, and of the tokens, are needed.
 
     Raises:
         UserError: ``'triton'`` is set, but does not support ``x``.
@@ -57,7 +50,7 @@ def current_path(
         return 'plain'
     if _forced:
         return _forced
-    if triton_path.supports(x, num_tokens, num_heads) and is_trusted(x, num_tokens, needs):
+    if triton_path.supports(x, num_tokens, num_heads) and is_trusted(x, num_tokens):
         return 'triton'
     return 'plain' if projects and x.device.type == 'cuda' else 'fused'
 
@@ -90,7 +83,7 @@ def use_path(name: str) -> Iterator[None]:
 def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
     """Compute tokens ``(N, L, C)`` from pixels; arguments as in :func:`vt.ops.plain.tokenize`."""
     x, queries = cast_as_product(x, queries)
-    name = current_path(x, queries.shape[-2], num_heads, needs=_needs([x], queries))
+    name = current_path(x, queries.shape[-2], num_heads)
     with _as_cast(name, x):
         if name not in FAST_PATHS or num_heads > 1:
             return _plain_or_other(name).tokenize(x, queries, num_heads, scale)
@@ -111,7 +104,7 @@ def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) ->
 def _project(x: Tensor, keys: Tensor, values: Tensor, scale: float, residual: bool) -> Tensor:
     x, keys, values = cast_as_product(x, keys, values)
     num_heads = keys.shape[1]
-    name = current_path(x, keys.shape[2], num_heads, projects=True, needs=_needs([x], keys, values))
+    name = current_path(x, keys.shape[2], num_heads, projects=True)
     with _as_cast(name, x):
         if name not in FAST_PATHS or num_heads > 1:
             path = _plain_or_other(name)
@@ -135,7 +128,7 @@ def tokenize_levels(levels: Sequence[Tensor], queries: Tensor, scale: float = 1.
         onto them takes less time than onto the arguments.
     """
     *levels, queries = cast_as_product(*levels, queries)
-    name = _path_of_levels(levels, queries)
+    name = _path_of_levels(levels, queries.shape[2])
     with _as_cast(name, queries):
         if name in FAST_PATHS:
             return functions.tokenize(name, levels, scaled(queries, scale))
@@ -146,7 +139,7 @@ def tokenize_levels(levels: Sequence[Tensor], queries: Tensor, scale: float = 1.
 def project_onto_levels(levels: Sequence[Tensor], keys: Tensor, values: Tensor, scale: float = 1.0) -> Sequence[Tensor]:
     """Add the projection of the tokens of each level, keys and values ``(levels, N, L, C)``, to its pixels."""
     *levels, keys, values = cast_as_product(*levels, keys, values)
-    name = _path_of_levels(levels, keys, values)
+    name = _path_of_levels(levels, keys.shape[2], projects=True)
     with _as_cast(name, keys):
         if name in FAST_PATHS:
             return functions.project(name, levels, scaled(keys, scale), values, residual=True)
@@ -159,17 +152,9 @@ def _plain_or_other(name: str) -> Any:
     return plain if name in FAST_PATHS else PATHS[name]
 
 
-def _path_of_levels(levels: Sequence[Tensor], *tokens: Tensor) -> str:
-    needs, number = _needs(levels, *tokens), tokens[0].shape[-2]
-    names = {current_path(x, number, projects=len(tokens) == 2, needs=needs) for x in levels}
+def _path_of_levels(levels: Sequence[Tensor], num_tokens: int, projects: bool = False) -> str:
+    names = {current_path(x, num_tokens, projects=projects) for x in levels}
     return names.pop() if len(names) == 1 else 'fused'
-
-
-def _needs(levels: Sequence[Tensor], *tokens: Tensor) -> tuple[bool, bool]:
-    """Whether gradients of the levels, and of the tokens, are needed."""
-    if not torch.is_grad_enabled():
-        return False, False
-    return any(x.requires_grad for x in levels), any(x.requires_grad for x in tokens)
 
 
 def _as_cast(name: str, x: Tensor) -> AbstractContextManager:

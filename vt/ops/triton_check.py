@@ -13,24 +13,23 @@ from .maps import num_channels
 
 TOLERANCE = 0.02  # relative error in the Euclidean norm, above the rounding of 16 bits
 RESULTS = ('tokens', 'read pixels', 'dX', 'dQ', 'dK', 'dV')  # as in triton_kernels
-_tried: dict[tuple, bool] = {}  # results by kind of map and needed gradients
+_tried: dict[tuple, bool] = {}  # results by kind of map
 
 
-def is_trusted(x: Tensor, num_tokens: int, needs: tuple[bool, bool]) -> bool:
+def is_trusted(x: Tensor, num_tokens: int) -> bool:
     """Whether the kernels give the results of the equations for this kind of map: device, dtype, channels and tokens.
 
-    The first call for a kind of map and gradients runs on small random maps, and warns if the kernels fail or differ.
+    The first call for a kind of map runs forward and backward on small random maps, and warns if they fail or differ.
     The kernels are not used in exported programs, and without an earlier check not during the capture of a CUDA graph.
     ``VT_CHECK_KERNELS=0`` in the environment skips the check.
 
     Args:
         x: a map ``(N, C, H, W)`` or its pixels ``(N, P, C)``.
         num_tokens: L.
-        needs: whether gradients of the map and of the tokens are needed, each of which has kernels of its own.
     """
     if is_exporting() or type(x) not in (Tensor, torch.nn.Parameter):
         return False  # subclasses are used for tracing
-    return _is_trusted(x.device.type, x.device.index, *needs, x.dtype, index(num_channels(x)), index(num_tokens))
+    return _is_trusted(x.device.type, x.device.index, x.dtype, index(num_channels(x)), index(num_tokens))
 
 
 @torch.compiler.assume_constant_result
@@ -40,15 +39,15 @@ def is_exporting() -> bool:
 
 
 @torch.compiler.assume_constant_result
-def _is_trusted(device: str, index: int | None, of_pixels: bool, of_tokens: bool, *kind) -> bool:
-    place = (device, index, of_pixels, of_tokens, *kind)
+def _is_trusted(device: str, index: int | None, *kind) -> bool:
+    place = (device, index, *kind)
     if place not in _tried and os.environ.get('VT_CHECK_KERNELS') != '0':
         if device == 'cuda' and torch.cuda.is_current_stream_capturing():
             _warn('not used in this CUDA graph', 'run the model once before the capture')
             return False
         try:
             with torch.inference_mode(False), torch.enable_grad(), torch.autocast(device, enabled=False):
-                problem = _find_problem(torch.device(device, index), (of_pixels, of_tokens), *kind)
+                problem = _find_problem(torch.device(device, index), *kind)
         except torch.OutOfMemoryError:
             return False  # there may be enough memory the next time
         except Exception as error:  # any error of a compiler, driver or GPU
@@ -66,9 +65,7 @@ def _warn(what: str, why: str) -> None:
     warnings.warn(f'The Triton kernels are {what}: {why}.', RuntimeWarning, stacklevel=4)
 
 
-def _find_problem(
-    device: torch.device, needs: tuple[bool, bool], dtype: torch.dtype, c: int, num_tokens: int
-) -> str | None:
+def _find_problem(device: torch.device, dtype: torch.dtype, c: int, num_tokens: int) -> str | None:
     """Return a description of what is wrong with the kernels; None if nothing is.
 
     The sizes give each program several blocks, the last one partial, for one sample with many programs and for many
@@ -80,24 +77,21 @@ def _find_problem(
         pixels = torch.randn(n, num_pixels, c, generator=random).relu()
         queries, keys, values = (torch.randn(2, n, num_tokens, c, generator=random) for _ in range(3))
         operands = [x.to(device, dtype) for x in (pixels, queries[:, :1] / c**0.5, keys / c**0.5, values)]
-        ours = _values_and_gradients('triton', onto, needs, *operands)
-        exact = _values_and_gradients('fused', onto, needs, *(x.double() for x in operands))
-        for name, value in exact.items():
-            error = ((ours[name] - value).norm() / value.norm()).item()
+        ours = _values_and_gradients('triton', onto, *operands)
+        exact = _values_and_gradients('fused', onto, *(x.double() for x in operands))
+        for name, own, other in zip(RESULTS, ours, exact):
+            error = ((own - other).norm() / other.norm()).item()
             if not error <= TOLERANCE:
                 return f'{name}: they are off by {error:.2g} of the norm'
     return None
 
 
-def _values_and_gradients(path: str, onto: bool, needs: tuple[bool, bool], *operands: Tensor) -> dict[str, Tensor]:
+def _values_and_gradients(path: str, onto: bool, *operands: Tensor) -> list[Tensor]:
     """Outputs of both operations on two levels, and their gradients for random output gradients."""
-    leaves = [x.detach().requires_grad_(need) for x, need in zip(operands, (needs[0], *[needs[1]] * 3))]
-    pixels, queries, keys, values = leaves
+    pixels, queries, keys, values = leaves = [x.detach().requires_grad_() for x in operands]
     levels = pixels, pixels[:, : pixels.shape[1] // 3]
     tokens, passed = functions.tokenize(path, levels, queries)
     read = torch.cat([*functions.project(path, passed if onto else levels, keys, values, residual=onto)], dim=1)
-    random, wanted = torch.Generator().manual_seed(1), [leaf for leaf in leaves if leaf.requires_grad]
+    random = torch.Generator().manual_seed(1)
     directions = [torch.randn(x.shape, generator=random).to(x) for x in (tokens, read)]
-    found = iter(torch.autograd.grad((tokens, read), wanted, directions) if wanted else ())
-    gradients = [next(found) if leaf.requires_grad else None for leaf in leaves]
-    return {name: x for name, x in zip(RESULTS, (tokens.detach(), read.detach(), *gradients)) if x is not None}
+    return [tokens.detach(), read.detach(), *torch.autograd.grad((tokens, read), leaves, directions)]

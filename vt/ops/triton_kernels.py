@@ -167,13 +167,13 @@ def project_kernel(
 @triton.jit(do_not_specialize=['P0', 'P1', 'P2', 'P3', 'span', 'Q'])
 def tokenize_backward_kernel(
     x0, x1, x2, x3, P0, P1, P2, P3, span, queries, Q, exact_tokens, log_sums, token_gradients, g0, g1, g2, g3,
-    dx0, dx1, dx2, dx3, query_gradients, ONTO: tl.constexpr, OF_PIXELS: tl.constexpr, OF_TOKENS: tl.constexpr,
+    dx0, dx1, dx2, dx3, query_gradients, ONTO: tl.constexpr,
     C: tl.constexpr, L: tl.constexpr, BLOCK_L: tl.constexpr, BLOCK_P: tl.constexpr
 ):  # fmt: skip
     """With dT the gradient of T = A^T X: dX = A dT + dS Q and dQ = dS^T X, where dS = A (X dT^T - T.dT).
 
-    OF_PIXELS and OF_TOKENS select dX and dQ; with ONTO, another gradient of X, g, is added to dX. In fp16, A, about
-    1 / P, would be subnormal for many pixels, so A and dS are multiplied by a power of two.
+    With ONTO, another gradient of X, g, is added to dX. In fp16, A, about 1 / P, would be subnormal for many pixels, so
+    A and dS are multiplied by a power of two.
     """
     n, N, T = tl.program_id(0).to(tl.int64), tl.num_programs(0), tl.num_programs(1)
     level = level_of(tl.program_id(1), P0, P1, P2, span)
@@ -197,28 +197,23 @@ def tokenize_backward_kernel(
         x = tl.load(pixels + offsets, mask=mask, other=0.0)
         a = tl.where(mask, tl.exp2(tl.dot(x, q) * LOG2_E - logs[None, :]), 0.0)  # P, L
         ds = (a * (tl.dot(x, dt) - t_dt[None, :])).to(x.dtype)
-        if OF_PIXELS:
-            dx = tl.dot(a.to(x.dtype), tl.trans(dt))
-            dx = tl.dot(ds, tl.trans(q), dx) * unit
-            if ONTO:
-                dx += tl.load(others + offsets, mask=mask, other=0.0).to(tl.float32)
-            tl.store(pixel_gradients + offsets, dx, mask=mask)
-        if OF_TOKENS:
-            dq = tl.dot(tl.trans(x), ds, dq)
-    if OF_TOKENS:
-        tl.store(query_gradients + (n * T + tl.program_id(1)) * L * C + token_offsets, dq * unit, mask=token_mask)
+        dx = tl.dot(a.to(x.dtype), tl.trans(dt))
+        dx = tl.dot(ds, tl.trans(q), dx) * unit
+        if ONTO:
+            dx += tl.load(others + offsets, mask=mask, other=0.0).to(tl.float32)
+        tl.store(pixel_gradients + offsets, dx, mask=mask)
+        dq = tl.dot(tl.trans(x), ds, dq)
+    tl.store(query_gradients + (n * T + tl.program_id(1)) * L * C + token_offsets, dq * unit, mask=token_mask)
 
 
 @triton.jit(do_not_specialize=['P0', 'P1', 'P2', 'P3', 'span'])
 def project_backward_kernel(
     x0, x1, x2, x3, P0, P1, P2, P3, span, keys, values, dy0, dy1, dy2, dy3, dx0, dx1, dx2, dx3,
-    key_gradients, value_gradients, RESIDUAL: tl.constexpr, OF_PIXELS: tl.constexpr, OF_TOKENS: tl.constexpr,
+    key_gradients, value_gradients, RESIDUAL: tl.constexpr,
     C: tl.constexpr, L: tl.constexpr, BLOCK_L: tl.constexpr, BLOCK_P: tl.constexpr
 ):  # fmt: skip
     """With dY the gradient of Y = A V: dX = dS K, dK = dS^T X and dV = A^T dY, where dA = dY V^T and
     dS = A (dA - sum over L of A dA); with RESIDUAL, dY is added to dX.
-
-    OF_PIXELS selects dX; OF_TOKENS selects dK and dV.
     """
     n, N, T = tl.program_id(0).to(tl.int64), tl.num_programs(0), tl.num_programs(1)
     level = level_of(tl.program_id(1), P0, P1, P2, span)
@@ -237,15 +232,12 @@ def project_backward_kernel(
         a = softmax_over_tokens(tl.dot(x, k) * LOG2_E, L, BLOCK_L)  # P, L
         da = tl.dot(dy, v)  # P, L
         ds = (a * (da - tl.sum(a * da, 1)[:, None])).to(x.dtype)
-        if OF_PIXELS:
-            dx = tl.dot(ds, tl.trans(k))
-            if RESIDUAL:
-                dx += dy.to(tl.float32)
-            tl.store(pixel_gradients + offsets, dx, mask=mask)
-        if OF_TOKENS:
-            dk = tl.dot(tl.trans(x), ds, dk)
-            dv = tl.dot(tl.trans(dy), a.to(x.dtype), dv)
-    if OF_TOKENS:
-        split = (n * T + tl.program_id(1)) * L * C
-        tl.store(key_gradients + split + token_offsets, dk, mask=token_mask)
-        tl.store(value_gradients + split + token_offsets, dv, mask=token_mask)
+        dx = tl.dot(ds, tl.trans(k))
+        if RESIDUAL:
+            dx += dy.to(tl.float32)
+        tl.store(pixel_gradients + offsets, dx, mask=mask)
+        dk = tl.dot(tl.trans(x), ds, dk)
+        dv = tl.dot(tl.trans(dy), a.to(x.dtype), dv)
+    split = (n * T + tl.program_id(1)) * L * C
+    tl.store(key_gradients + split + token_offsets, dk, mask=token_mask)
+    tl.store(value_gradients + split + token_offsets, dv, mask=token_mask)

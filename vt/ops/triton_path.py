@@ -84,9 +84,8 @@ def tokenize_gradients(
     parts = exact.new_empty(1, n, splits, *exact.shape[2:])
     tokens, others = (queries, queries.shape[1], exact, log_sums, gradient), passed if onto else levels
     operands = (*_padded(levels), *places, *tokens, *_padded(others), *_padded(found), parts)
-    constants = dict(ONTO=onto, OF_PIXELS=any(needs[1:]), OF_TOKENS=needs[0], **BACKWARD)
-    _launch(tokenize_backward_kernel, (n, splits), operands, **constants, **sizes(*exact.shape[:1:-1]))
-    sums = _combine(parts, places, torch.empty_like(exact)) if needs[0] else exact
+    _launch(tokenize_backward_kernel, (n, splits), operands, ONTO=onto, **BACKWARD, **sizes(*exact.shape[:1:-1]))
+    sums = _combine(parts, places, torch.empty_like(exact))
     return _only(needs, sums.sum_to_size(queries.shape).to(queries.dtype), *found)
 
 
@@ -113,10 +112,9 @@ def project_gradients(
     parts = keys.new_empty(2, n, splits, *keys.shape[2:], dtype=torch.float32)
     pixels = *_padded(grads), *_padded(found)
     operands = (*_padded(levels), *places, keys, values, *pixels, *parts.unbind())
-    constants = dict(RESIDUAL=residual, OF_PIXELS=any(needs[2:]), OF_TOKENS=any(needs[:2]), **BACKWARD)
+    constants = dict(RESIDUAL=residual, **BACKWARD)
     _launch(project_backward_kernel, (n, splits), operands, **constants, **sizes(*keys.shape[:1:-1]))
-    sums = _combine(parts, places, keys.new_empty(2, *keys.shape)) if any(needs[:2]) else (keys, values)
-    return _only(needs, *sums, *found)
+    return _only(needs, *_combine(parts, places, keys.new_empty(2, *keys.shape)), *found)
 
 
 def _only(needs: Sequence[bool], *gradients: Tensor) -> Gradients:
