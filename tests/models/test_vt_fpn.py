@@ -5,6 +5,7 @@ sees what passes through them, and changes no result.
 """
 
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import part_equations as equations
 import pytest
@@ -20,6 +21,7 @@ from torch.nn.functional import interpolate
 from torch.nn.modules.module import register_module_forward_hook
 
 from vt.models import VTFPN, Projector, record_attention
+from vt.models.visual_transformers import levels
 from vt.models.visual_transformers.grouped_linear import GroupedLinear
 from vt.models.visual_transformers.levels import Structure, are_alike, convolve_linearly, is_linear
 from vt.ops import use_path
@@ -205,20 +207,49 @@ def test_compiled_they_are_side_by_side_too(one_after_the_other):
 
 
 @pytest.mark.parametrize('memory_format', MEMORY_FORMATS)
-@pytest.mark.parametrize('bias', [True, False])
-def test_a_lateral_layer_as_a_linear_one(memory_format, bias):
-    """Its gradients have the strides of its weights, which distributed training expects."""
+def test_a_lateral_layer_as_a_linear_one(memory_format):
+    """The gradient of its weight has the strides of the weight, which distributed training expects."""
     torch.manual_seed(0)
-    conv = nn.Conv2d(5, 7, 1, bias=bias).double().to(memory_format=memory_format)
+    conv = nn.Conv2d(5, 7, 1).double().to(memory_format=memory_format)
     x = torch.randn(2, 5, 3, 4, dtype=torch.float64).contiguous(memory_format=torch.channels_last)
-    parameters = list(conv.parameters())
     found = []
-    for value in (convolve_linearly(conv, x), conv(x)):
-        found.append([value, *torch.autograd.grad(value.square().sum(), parameters)])
+    for value in (convolve_linearly(conv, x), conv(x).flatten(2).mT):
+        (gradient,) = torch.autograd.grad(value.square().sum(), conv.weight)
+        found.append([value, gradient])
     torch.testing.assert_close(*found)
-    assert [gradient.stride() for gradient in found[0][1:]] == [part.stride() for part in parameters]
-    assert is_linear(VTFPN([5], 8).lateral_convs[0])
-    assert not is_linear(VTFPN([5], 8, norm_cfg=dict(type='BN')).lateral_convs[0])
+    assert found[0][1].stride() == conv.weight.stride()
+
+
+def test_which_lateral_layers_are_linear_on_a_gpu():
+    on_gpu = SimpleNamespace(is_cuda=True, is_contiguous=lambda memory_format: True)
+    assert is_linear(VTFPN([5], 8).lateral_convs[0], on_gpu)
+    assert not is_linear(VTFPN([5], 8).lateral_convs[0], torch.ones(1, 5, 2, 2))
+    assert not is_linear(VTFPN([5], 8, norm_cfg=dict(type='BN')).lateral_convs[0], on_gpu)
+
+
+@pytest.mark.parametrize('path', ['fused', 'plain'])
+@pytest.mark.parametrize('frozen', [False, True])
+def test_biases_get_their_gradients_from_the_tokenizers(one_after_the_other, monkeypatch, path, frozen):
+    """As on a GPU, where the kernel that computes the gradients of the maps sums them; also those of gradients."""
+    neck, maps = make(num_outs=5, add_extra_convs='on_lateral')
+    for convolve in neck.lateral_convs:
+        convolve.conv.weight.requires_grad_(not frozen)
+    leaves = [parameter for parameter in neck.parameters() if parameter.requires_grad]
+    maps = [x.detach() for x in maps] if frozen else maps
+
+    def gradients():
+        loss = sum(out.square().sum() for out in neck(maps))
+        first = torch.autograd.grad(loss, leaves, create_graph=True)
+        second = torch.autograd.grad(sum(gradient.square().sum() for gradient in first), leaves)
+        return *torch.autograd.grad(sum(out.square().sum() for out in neck(maps)), leaves), *first, *second
+
+    with use_path(path):
+        monkeypatch.setattr(levels, 'is_linear', lambda convolve, x: True)
+        ours = gradients()
+        one_after_the_other()
+        theirs = gradients()
+    scale = max(gradient.norm() for gradient in theirs)
+    assert all((own - other).norm() < 1e-9 * max(other.norm(), 1e-3 * scale) for own, other in zip(ours, theirs))
 
 
 @contextmanager

@@ -149,6 +149,15 @@ def test_levels_are_each_by_itself(pixels, shared):
         assert torch.equal(function(*inputs), value)
 
 
+def test_biases_get_the_sums_of_their_pixels_gradients():
+    levels = [operands((2, p, 16, 4))[0].requires_grad_() for p in (70, 9)]
+    queries, biases = torch.randn(2, 1, 4, 16).to(levels[0]), torch.randn(2, 16, device=DEVICE, requires_grad=True)
+    tokens, passed = kernels.tokenize_levels(levels, queries, 1.0, biases)
+    (tokens.sum() + sum(x.square().sum() for x in passed)).backward()
+    for bias_gradient, x in zip(biases.grad, levels):
+        torch.testing.assert_close(bias_gradient, x.grad.float().sum((0, 1)), rtol=0.02, atol=0.1)
+
+
 def test_a_level_without_a_gradient():
     queries, keys, values = (torch.randn(2, 2, 4, 16).to(DEVICE, torch.bfloat16) for _ in range(3))
     levels = [operands((2, p, 16, 4))[0].requires_grad_(p > 9) for p in (40, 9)]

@@ -115,23 +115,29 @@ def _project(x: Tensor, keys: Tensor, values: Tensor, scale: float, residual: bo
         return functions.project(name, [x], *tokens, residual)[0]
 
 
-def tokenize_levels(levels: Sequence[Tensor], queries: Tensor, scale: float = 1.0) -> tuple[Tensor, Sequence[Tensor]]:
+def tokenize_levels(
+    levels: Sequence[Tensor], queries: Tensor, scale: float = 1.0, biases: Tensor | None = None
+) -> tuple[Tensor, Sequence[Tensor]]:
     """Compute the tokens of several maps.
 
     Args:
         levels: pixels ``(N, P, C)`` of maps of any sizes.
         queries: filters of each level, ``(levels, 1 or N, L, C)``.
         scale: factor on the logits.
+        biases: ``(levels, C)``, already added to the pixels, but outside of autograd: their gradients are computed
+            here, without another pass over the maps. None if autograd knows of them.
 
     Returns:
-        Tokens, ``(levels, N, L, C)``, and the levels, whose gradients are added to those of this function: projecting
-        onto them takes less time than onto the arguments.
+        Tokens, ``(levels, N, L, C)``, and the levels, whose gradients are added to those of this function. Only these
+        may be used then: projecting onto them takes less time than onto the arguments.
     """
     *levels, queries = cast_as_product(*levels, queries)
     name = _path_of_levels(levels, queries.shape[2])
     with _as_cast(name, queries):
         if name in FAST_PATHS:
-            return functions.tokenize(name, levels, scaled(queries, scale))
+            return functions.tokenize(name, levels, scaled(queries, scale), biases)
+        if biases is not None:  # let autograd know of them
+            levels = [x + (bias - bias.detach()).to(x.dtype) for x, bias in zip(levels, biases)]
         tokens = [PATHS[name].tokenize(x, rows, 1, scale) for x, rows in zip(levels, queries)]
         return torch.stack(tokens), levels
 

@@ -4,7 +4,7 @@ They have the gradients of the paths ``'fused'`` and ``'triton'``, which are wri
 the plain path. What a path computes:
 
 - ``tokenize(queries, levels)``: tokens, followed by what their gradients need.
-- ``tokenize_gradients(queries, levels, saved, gradient, passed, needs)``: a gradient for the queries and each level.
+- ``tokenize_gradients(queries, levels, saved, gradient, passed, needs)``: for the queries, the biases, each level.
 - ``project(keys, values, residual, levels)``: the projections, and a list of what their gradients need.
 - ``project_gradients(keys, values, residual, levels, saved, gradients, needs)``: for the keys, the values, each level.
 
@@ -23,15 +23,26 @@ FAST_PATHS = {'fused': fused, 'triton': triton_path}
 Gradients = tuple[Tensor | None, ...]
 
 
-def tokenize(path: str, levels: Sequence[Tensor], queries: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
+def tokenize(
+    path: str, levels: Sequence[Tensor], queries: Tensor, biases: Tensor | None = None
+) -> tuple[Tensor, Sequence[Tensor]]:
     """Compute the tokens of all levels.
+
+    Args:
+        path: name of a fast path.
+        levels: maps or pixels.
+        queries: filters of each level.
+        biases: ``(levels, C)``, already added to the levels, which are pixels then, but outside of autograd. Their
+            gradients, sums over all pixels, are computed here without another pass over the maps.
 
     Returns:
         The tokens, and the levels: the backward pass adds the gradients of these to its own without another pass.
     """
     if not torch.is_grad_enabled():
         return FAST_PATHS[path].tokenize(queries, levels)[0], levels
-    tokens, *passed = _Tokenize.apply(path, queries, *levels)
+    tokens, *passed = _Tokenize.apply(path, queries, biases, *levels)
+    if biases is not None and biases.requires_grad:
+        return tokens, passed
     return tokens, [after if x.requires_grad else x for x, after in zip(levels, passed)]
 
 
@@ -44,25 +55,30 @@ def project(path: str, levels: Sequence[Tensor], keys: Tensor, values: Tensor, r
 
 class _Tokenize(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, path: str, queries: Tensor, *levels: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx, path: str, queries: Tensor, biases: Tensor | None, *levels: Tensor) -> tuple[Tensor, ...]:
         tokens, *saved = FAST_PATHS[path].tokenize(queries, levels)
         ctx.path = path
-        ctx.save_for_backward(queries, *levels, *saved)
+        ctx.save_for_backward(queries, biases, *levels, *saved)
         ctx.set_materialize_grads(False)
         return tokens, *levels
 
     @staticmethod
     def backward(ctx, gradient: Tensor | None, *passed: Tensor | None) -> Gradients:
-        if gradient is None:
-            return None, None, *passed
-        queries, *saved = ctx.saved_tensors
+        needs = ctx.needs_input_grad[1:]
+        if gradient is None and not needs[1]:
+            return None, None, None, *passed
+        queries, biases, *saved = ctx.saved_tensors
         levels, saved = [*saved[: len(passed)]], [*saved[len(passed) :]]
+        if gradient is None:
+            gradient = queries.new_zeros(len(levels), levels[0].shape[0], *queries.shape[2:])
         if torch.is_grad_enabled():
+            if needs[1]:  # let autograd know of them
+                levels = [x + (bias - bias.detach()).to(x.dtype) for x, bias in zip(levels, biases)]
             own = _differentiable(_plain_tokenize, (queries, *levels), [gradient])
-            return None, own[0], *(x if None in (x, y) else x + y for x, y in zip(own[1:], passed))
+            sums = [x if None in (x, y) else x + y for x, y in zip(own[1:], passed)]
+            return None, own[0], torch.stack([x.sum((0, 1)) for x in sums]) if needs[1] else None, *sums
         if not torch.compiler.is_compiling():
             ctx.maybe_clear_saved_tensors()  # so that a path can free a map before its gradient is allocated
-        needs = ctx.needs_input_grad[1:]
         return None, *FAST_PATHS[ctx.path].tokenize_gradients(queries, levels, saved, gradient, passed, needs)
 
 

@@ -51,7 +51,8 @@ def tokenize_gradients(
     """Compute gradients of :func:`tokenize`. The lists are emptied."""
     both = torch.cat([gradient, queries.expand_as(gradient)], dim=2).unbind()  # of each level N, 2 L, C
     found, queries_gradients = [], []
-    for columns, rows, onto, is_needed in zip(gradient.mT.unbind(), both, passed, needs[1:]):
+    for columns, rows, onto, is_needed in zip(gradient.mT.unbind(), both, passed, needs[2:]):
+        is_needed = is_needed or needs[1]
         x, attention = levels.pop(0), saved.pop(0)
         logits_gradient = _softmax_gradient(attention, _logits(to_pixels(x), columns), dim=2)
         if needs[0]:
@@ -60,7 +61,8 @@ def tokenize_gradients(
         del x  # frees its memory, if possible, before its gradient is allocated
         weights = torch.cat([attention, logits_gradient], dim=1).to(rows.dtype).mT if is_needed else None
         found.append(_products(weights, rows, skeleton, onto) if is_needed else None)
-    return _stack(queries_gradients).sum_to_size(queries.shape) if needs[0] else None, *found
+    of_queries = _stack(queries_gradients).sum_to_size(queries.shape) if needs[0] else None
+    return of_queries, torch.stack([x.sum((0, 1)) for x in found]) if needs[1] else None, *found
 
 
 def project(keys: Tensor, values: Tensor, residual: bool, levels: Levels) -> tuple[list[Tensor], list[Tensor]]:

@@ -167,13 +167,13 @@ def project_kernel(
 @triton.jit(do_not_specialize=['P0', 'P1', 'P2', 'P3', 'span', 'Q'])
 def tokenize_backward_kernel(
     x0, x1, x2, x3, P0, P1, P2, P3, span, queries, Q, exact_tokens, log_sums, token_gradients, g0, g1, g2, g3,
-    dx0, dx1, dx2, dx3, query_gradients, ONTO: tl.constexpr,
+    dx0, dx1, dx2, dx3, query_gradients, sums, ONTO: tl.constexpr,
     C: tl.constexpr, L: tl.constexpr, BLOCK_L: tl.constexpr, BLOCK_P: tl.constexpr
 ):  # fmt: skip
     """With dT the gradient of T = A^T X: dX = A dT + dS Q and dQ = dS^T X, where dS = A (X dT^T - T.dT).
 
-    With ONTO, another gradient of X, g, is added to dX. In fp16, A, about 1 / P, would be subnormal for many pixels, so
-    A and dS are multiplied by a power of two.
+    With ONTO, another gradient of X, g, is added to dX. ``sums``, ``(N, T, C)``, are of dX over the pixels. In fp16, A,
+    about 1 / P, would be subnormal for many pixels, so A and dS are multiplied by a power of two.
     """
     n, N, T = tl.program_id(0).to(tl.int64), tl.num_programs(0), tl.num_programs(1)
     level = level_of(tl.program_id(1), P0, P1, P2, span)
@@ -192,6 +192,7 @@ def tokenize_backward_kernel(
         exponent = tl.maximum(tl.floor(tl.log2(P.to(tl.float32))) - 6, 0.0)
     logs, unit = logs - exponent, tl.exp2(-exponent)
     dq = tl.zeros([C, BLOCK_L], tl.float32)
+    total = tl.zeros([C], tl.float32)
     for block in range(tl.program_id(1) - first, tl.cdiv(P, BLOCK_P), S):
         offsets, mask = pixel_block(block, P, C, BLOCK_P)
         x = tl.load(pixels + offsets, mask=mask, other=0.0)
@@ -202,8 +203,11 @@ def tokenize_backward_kernel(
         if ONTO:
             dx += tl.load(others + offsets, mask=mask, other=0.0).to(tl.float32)
         tl.store(pixel_gradients + offsets, dx, mask=mask)
+        total += tl.sum(dx, 0)  # zero in masked pixels
         dq = tl.dot(tl.trans(x), ds, dq)
-    tl.store(query_gradients + (n * T + tl.program_id(1)) * L * C + token_offsets, dq * unit, mask=token_mask)
+    split = n * T + tl.program_id(1)
+    tl.store(query_gradients + split * L * C + token_offsets, dq * unit, mask=token_mask)
+    tl.store(sums + split * C + tl.arange(0, C), total)
 
 
 @triton.jit(do_not_specialize=['P0', 'P1', 'P2', 'P3', 'span'])

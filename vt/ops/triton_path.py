@@ -81,12 +81,15 @@ def tokenize_gradients(
         passed = _contiguous([torch.zeros_like(x) if other is None else other for x, other in zip(levels, passed)])
     levels, queries, gradient = _contiguous(levels), *_contiguous((queries, gradient))
     found, (places, splits), n = [torch.empty_like(x) for x in levels], divide(levels, BACKWARD), exact.shape[1]
-    parts = exact.new_empty(1, n, splits, *exact.shape[2:])
+    parts, sums = (exact.new_empty(1, n, splits, *some, exact.shape[3]) for some in (exact.shape[2:3], (1,)))
     tokens, others = (queries, queries.shape[1], exact, log_sums, gradient), passed if onto else levels
-    operands = (*_padded(levels), *places, *tokens, *_padded(others), *_padded(found), parts)
+    operands = (*_padded(levels), *places, *tokens, *_padded(others), *_padded(found), parts, sums)
     _launch(tokenize_backward_kernel, (n, splits), operands, ONTO=onto, **BACKWARD, **sizes(*exact.shape[:1:-1]))
-    sums = _combine(parts, places, torch.empty_like(exact))
-    return _only(needs, sums.sum_to_size(queries.shape).to(queries.dtype), *found)
+    of_queries = _combine(parts, places, torch.empty_like(exact)).sum_to_size(queries.shape).to(queries.dtype)
+    of_biases = (
+        _combine(sums, places, exact.new_empty(len(levels), n, 1, exact.shape[3])).sum((1, 2)) if needs[1] else None
+    )
+    return _only(needs, of_queries, of_biases, *found)
 
 
 def project(keys: Tensor, values: Tensor, residual: bool, levels: Levels) -> tuple[list[Tensor], list[Tensor]]:
@@ -117,7 +120,7 @@ def project_gradients(
     return _only(needs, *_combine(parts, places, keys.new_empty(2, *keys.shape)), *found)
 
 
-def _only(needs: Sequence[bool], *gradients: Tensor) -> Gradients:
+def _only(needs: Sequence[bool], *gradients: Tensor | None) -> Gradients:
     return tuple(gradient if is_needed else None for gradient, is_needed in zip(gradients, needs))
 
 

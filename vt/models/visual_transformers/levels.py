@@ -103,7 +103,7 @@ def weighted_parts(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Modu
     return kinds + [[getattr(part, name) for part in projectors] for name in MATRICES]
 
 
-def relate_levels(parts: Parts, relation: nn.Module, inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+def relate_levels(parts: Parts, relation: nn.Module, inputs: Sequence[Tensor]) -> tuple[Sequence[Tensor], list[Tensor]]:
     """Compute VT-FPN from its inputs.
 
     Args:
@@ -112,19 +112,22 @@ def relate_levels(parts: Parts, relation: nn.Module, inputs: Sequence[Tensor]) -
         inputs: map of each level, ``(N, C_i, H_i, W_i)``.
 
     Returns:
-        The lateral maps, and the maps with the tokens projected onto them, both ``(N, C, H_i, W_i)``.
+        The pixels ``(N, P, C)`` of the lateral maps, and the maps ``(N, C, H_i, W_i)`` with the tokens projected onto
+        them.
     """
     convolutions, tokenizers, projectors = parts
-    # The coarsest level is computed first, as in VTFPN._tokenize_levels.
-    laterals = [convolve_pixels(*pair) for pair in reversed([*zip(convolutions, inputs)])][::-1]
-    kinds = [[part.weight for part in kind] for kind in weighted_parts(tokenizers, projectors)]
-    filters, *matrices = join(kinds)
-    num_levels, (num_tokens, channels) = len(inputs), tokenizers[0].weight.shape
-    filters = filters.view(num_levels, 1, num_tokens, channels)
-    pooled, levels = tokenize_levels([*map(to_pixels, laterals)], filters, tokenizers[0].scale)
-    keys, values = relate_tokens(pooled, relation, *matrices)
-    outs = project_onto_levels(levels, keys, values, projectors[0].scale)
-    return laterals, [pixels.mT.unflatten(2, x.shape[2:]) for pixels, x in zip(outs, inputs)]
+    biases = None
+    if all(map(is_linear, convolutions, inputs)):
+        biases = torch.stack([convolve.conv.bias for convolve in convolutions])
+        pixels = [convolve_linearly(convolve.conv, x) for convolve, x in zip(convolutions, inputs)]
+    else:
+        # The coarsest level is computed first, as in VTFPN._tokenize_levels.
+        pixels = [to_pixels(convolve(x)) for convolve, x in reversed([*zip(convolutions, inputs)])][::-1]
+    filters, *matrices = join([[part.weight for part in kind] for kind in weighted_parts(tokenizers, projectors)])
+    filters = filters.view(len(pixels), 1, *tokenizers[0].weight.shape)
+    pooled, pixels = tokenize_levels(pixels, filters, tokenizers[0].scale, biases)
+    outs = project_onto_levels(pixels, *relate_tokens(pooled, relation, *matrices), projectors[0].scale)
+    return pixels, [read.mT.unflatten(2, x.shape[2:]) for read, x in zip(outs, inputs)]
 
 
 def relate_tokens(
@@ -184,27 +187,25 @@ class _Join(torch.autograd.Function):
         return None, None, *(part for kind in parts for part in kind)
 
 
-def convolve_pixels(convolve: nn.Module, x: Tensor) -> Tensor:
-    """Compute a lateral layer: on a GPU in channels_last as a linear layer, which adds the bias without another pass.
+def is_linear(convolve: nn.Module, x: Tensor) -> bool:
+    """Whether a lateral layer is computed as a linear layer of pixels: a plain 1x1 convolution with bias, on a GPU.
 
-    On a CPU the convolution is up to twice as fast.
+    There it adds the bias without another pass; on a CPU a convolution is up to twice as fast.
     """
-    if x.is_cuda and x.is_contiguous(memory_format=torch.channels_last) and is_linear(convolve):
-        return convolve_linearly(convolve.conv, x)
-    return convolve(x)
-
-
-def is_linear(convolve: nn.Module) -> bool:
-    """Whether a lateral layer is a plain 1x1 convolution."""
+    if not x.is_cuda or not x.is_contiguous(memory_format=torch.channels_last):
+        return False
     if type(convolve) is not ConvModule or convolve.with_norm or convolve.with_activation:
         return False
     conv = convolve.conv
     shape = conv.kernel_size, conv.stride, conv.padding, conv.groups
-    return type(conv) is nn.Conv2d and shape == ((1, 1), (1, 1), (0, 0), 1)
+    return type(conv) is nn.Conv2d and shape == ((1, 1), (1, 1), (0, 0), 1) and conv.bias is not None
 
 
 def convolve_linearly(conv: nn.Conv2d, x: Tensor) -> Tensor:
-    """A 1x1 convolution as a linear layer; the gradient of the weight gets its strides, as DDP wants them."""
+    """Pixels of a 1x1 convolution, as a linear layer whose bias autograd does not know of.
+
+    The gradient of the weight gets the strides of the weight, as distributed training expects.
+    """
     weight = conv.weight
     matrix = weight.flatten(1) if weight.stride(2) == 1 else weight.permute(0, 2, 3, 1).flatten(1)
-    return linear(to_pixels(x), matrix, conv.bias).mT.unflatten(2, x.shape[2:])
+    return linear(to_pixels(x), matrix, conv.bias.detach())

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import max_pool2d, relu
 
 from vt.errors import UserError
+from vt.ops.maps import in_shape_of, to_pixels
 from vt.registry import MODELS
 
 from ..checks import require_with
@@ -111,13 +112,14 @@ class VTFPN(FPN):
         maps = inputs[self.start_level : self.start_level + len(self.tokenizers)]
         parts = self.lateral_convs, self.tokenizers, self.projectors
         if self._structure.allows(parts, maps):  # the same in fewer operations
-            laterals, outs = relate_levels(parts, self.relation, maps)
+            levels, outs = relate_levels(parts, self.relation, maps)
         else:
             laterals, tokens = zip(*self._tokenize_levels(maps))
             lengths = [level.shape[1] for level in tokens]
             tokens = self.relation(torch.cat(tokens, dim=1)).split(lengths, dim=1)
             outs = [project(x, level) for project, x, level in zip(self.projectors, laterals, tokens)]
-        return (*outs, *self._extra_levels(inputs, laterals, outs))
+            levels = [to_pixels(x) for x in laterals]
+        return (*outs, *self._extra_levels(inputs, levels, outs))
 
     def _tokenize_levels(self, inputs: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
         """Return the lateral map ``(N, C, H_i, W_i)`` and the tokens ``(N, L, C_T)`` of each level.
@@ -131,16 +133,17 @@ class VTFPN(FPN):
             levels.append((lateral, tokenize(lateral)))
         return levels[::-1]
 
-    def _extra_levels(self, inputs: Sequence[Tensor], laterals: Sequence[Tensor], outs: list[Tensor]) -> list[Tensor]:
+    def _extra_levels(self, inputs: Sequence[Tensor], levels: Sequence[Tensor], outs: list[Tensor]) -> list[Tensor]:
         """Compute the extra levels of detectors, by subsampling or by a sequence of strided convolutions."""
         x, extra = outs[-1], []
         if not self.add_extra_convs:
             for _ in range(self.num_outs - len(outs)):
                 extra.append(x := max_pool2d(x, 1, stride=2))
             return extra
-        x = dict(on_input=inputs[self.backbone_end_level - 1], on_lateral=laterals[-1], on_output=x)[
-            self.add_extra_convs
-        ]
+        if self.add_extra_convs == 'on_input':
+            x = inputs[self.backbone_end_level - 1]
+        elif self.add_extra_convs == 'on_lateral':
+            x = in_shape_of(x, levels[-1])
         for convolve in self.fpn_convs:
             extra.append(x := convolve(relu(x) if extra and self.relu_before_extra_convs else x))
         return extra
