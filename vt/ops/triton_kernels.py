@@ -198,13 +198,13 @@ def tokenize_backward_kernel(
         x = tl.load(pixels + offsets, mask=mask, other=0.0)
         a = tl.where(mask, tl.exp2(tl.dot(x, q) * LOG2_E - logs[None, :]), 0.0)  # P, L
         ds = (a * (tl.dot(x, dt) - t_dt[None, :])).to(x.dtype)
+        dq = tl.dot(tl.trans(x), ds, dq)
         dx = tl.dot(a.to(x.dtype), tl.trans(dt))
         dx = tl.dot(ds, tl.trans(q), dx) * unit
         if ONTO:
             dx += tl.load(others + offsets, mask=mask, other=0.0).to(tl.float32)
         tl.store(pixel_gradients + offsets, dx, mask=mask)
         total += tl.sum(dx, 0)  # zero in masked pixels
-        dq = tl.dot(tl.trans(x), ds, dq)
     split = n * T + tl.program_id(1)
     tl.store(query_gradients + split * L * C + token_offsets, dq * unit, mask=token_mask)
     tl.store(sums + split * C + tl.arange(0, C), total)
