@@ -81,6 +81,18 @@ def test_folded_predictions_are_the_models(cfg):
     torch.testing.assert_close(folded(x, mode='tensor'), expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+@torch.no_grad()
+def test_folded_predictions_in_half_precision_are_as_near(dtype):
+    model, x = build(VT), torch.randn(2, 3, 64, 96)
+    exact = copy.deepcopy(model).double()(x.double(), mode='tensor')
+    errors = []
+    for each in (model, fold_norms(copy.deepcopy(model))):
+        with torch.autocast('cpu', dtype):
+            errors.append((each(x, mode='tensor') - exact).norm())
+    assert errors[1] < 1.5 * errors[0] < 1.5 * 8 * torch.finfo(dtype).eps * exact.norm()
+
+
 class Preactivated(nn.Module):
     """A normalisation behind a convolution in the list of parts, and before it in the forward pass."""
 

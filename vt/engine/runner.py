@@ -257,7 +257,7 @@ class VTRunner(Runner):
         half = bool(self.cfg.get('test_cfg', {}).get('fp16'))
         self._log_speed(torch.get_autocast_dtype('cuda' if torch.cuda.is_available() else 'cpu') if half else None)
         is_sharded = isinstance(self.model, FSDPModule)
-        if self.speed.fold_norms and not half and not self.deterministic and not is_sharded:
+        if self.speed.fold_norms and not self.deterministic and not is_sharded:
             self._register_once(FoldNormsHook(self._compile))
         if self.speed.cuda_graphs:
             self._register_once(self.test_graphs)

@@ -28,8 +28,8 @@ class SpeedSettings:
             ``'auto'``, see :func:`vt.ops.token_products.choose_token_library`. ``randomness.deterministic`` implies
             ``'blas'``.
         fold_norms: test a copy of the model with batch normalisation folded into convolutions, see
-            :class:`vt.engine.folding.FoldNormsHook`. Scores change only by rounding. Not used in half precision or with
-            ``randomness.deterministic``.
+            :class:`vt.engine.folding.FoldNormsHook`. Scores change only by rounding, in half precision by that of its
+            format. Not used with ``randomness.deterministic``.
         cudnn_benchmark: use cuDNN's benchmark mode in training, where images have one size. mmengine's
             ``env_cfg.cudnn_benchmark=True`` uses it in tests, too.
         matmul_precision: precision of float32 matrix products on a GPU, see
