@@ -15,7 +15,7 @@ from docs.reports.metafiles import read_models
 from vt.errors import MissingFileError
 from vt.files import read_json
 
-from . import gpu_tables
+from . import gpu_report, gpu_tables
 from .scaling import Line, draw_lines, exponent, scaling_lines
 from .settings import PIXELS
 from .speeds import by_kind, read_pairs, read_speeds
@@ -167,7 +167,7 @@ def render(folder: Path) -> str:
         MissingFileError: a measurement that the page needs is not there.
     """
     speeds, folders = read_all(folder), machines(folder)
-    gpus = [gpu_tables.read(path) for path in sorted(folder.glob('*/measured.json'))]
+    gpus = [gpu_tables.read(path.parent) for path in sorted(folder.glob(f'*/{gpu_report.FILE}'))]
     kinds = {rows['inference']['file']: rows for rows in by_kind(read_pairs(select(speeds, *MODELS)))}
     records = speeds.drop_duplicates('path').set_index('file')['record']
     return fill(
@@ -253,14 +253,16 @@ def read_loading(path: Path, gpus: list[dict[str, Any]]) -> dict[str, Any] | Non
 
 def _taken(gpu: dict[str, Any], config: str, flops: int | None) -> tuple[float | None, str | None]:
     """Images per second that a GPU trains on, and whether they were measured or counted."""
-    resnets = gpu['resnets']
-    if resnets is not None:
-        same = (resnets['short'] == short_name(config)) & (resnets['kind'] == 'training')
-        if len(found := resnets[same].sort_values('batch')):
-            return float(found['batch'].iloc[-1] / found['eager'].iloc[-1]), 'measured'
-    if flops is None or gpu['ceilings'] is None:
+    tables = gpu['tables']
+    if 'resnets' in tables:
+        resnets = tables['resnets']
+        found = resnets[(resnets['short'] == short_name(config)) & (resnets['kind'] == 'training')]
+        if len(found):
+            largest = found[found['batch'] == found['batch'].max()].iloc[0]  # the first is eager
+            return float(largest['batch'] / largest['eager']), 'measured'
+    if flops is None or 'ceilings' not in tables:
         return None, None
-    return UTILISATION * float(gpu['ceilings']['matmul'].iloc[0]) / (3 * 2 * flops), 'count'
+    return UTILISATION * float(tables['ceilings']['matmul'].iloc[0]) / (3 * 2 * flops), 'count'
 
 
 def draw(folder: Path) -> dict[str, Figure]:

@@ -1,51 +1,53 @@
 """The report of a GPU: in its dry form everything but the device, and what errors and limits leave of it."""
 
-import json
 import time
+from itertools import groupby
 
 import pytest
+import torch
 from tool_runner import assert_one_line
 
-from projects.speed import gpu_process
-from projects.speed.gpu_parts import run_until
-from projects.speed.gpu_process import PARTS, GpuReport
+from projects.speed.gpu_parts import train
+from projects.speed.gpu_report import PARTS, gpu_report, read_lines
+from projects.speed.gpu_rows import Rows
 from projects.speed.performance import MEASURED, render
+from projects.speed.tests import breaking_parts
 from projects.speed.tests.module_call import call
+from vt.errors import UserError
 
 
 def report(folder, *arguments):
     """The script on a machine without a GPU."""
-    return call('gpu_report', 'report', *arguments, cwd=folder, env=dict(CUDA_VISIBLE_DEVICES=''))
+    return call('gpu_report', 'report', *arguments, cwd=folder, env=dict(CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1'))
 
 
 @pytest.fixture(scope='module')
 def dry(tmp_path_factory):
     """The folder of a dry report."""
     folder = tmp_path_factory.mktemp('a report')
-    result = report(folder, '--dry')
+    result = report(folder, '--dry', '--seconds', '100000')
     assert result.returncode == 0, result.stdout + result.stderr
     return folder / 'report'
 
 
 @pytest.mark.slow
 def test_every_part_has_rows_without_errors(dry):
-    measured = json.loads((dry / 'measured.json').read_text())
-    assert measured['dry']
-    assert list(measured['parts']) == list(PARTS)
-    for name, part in measured['parts'].items():
-        assert part['rows'], name
-        assert 'error' not in part, part
-        assert not [row for row in part['rows'] if 'error' in row or 'skipped' in row]
-    assert all(row['repeats'] and max(row['norm'].values()) < 0.02 for row in measured['parts']['kernels']['rows'])
-    assert [row['graphs'] for row in measured['parts']['compiled']['rows']] == [1] * 4
+    lines = read_lines(dry)
+    assert [name for name, _ in groupby(line['part'] for line in lines)] == [*PARTS, 'report']
+    assert [line for line in lines if 'error' in line or 'skipped' in line] == []
+    assert lines[-1]['dry']
 
 
 @pytest.mark.slow
 def test_the_folder_holds_a_few_files(dry):
-    records = [f'training-{row}.json' for row in ('digits_bf16', 'scenes_bf16')]
-    assert sorted(path.name for path in dry.iterdir()) == ['log.txt', 'measured.json', *records]
-    assert json.loads((dry / records[0]).read_text())['length'] == '1 epochs'
-    assert 'Epoch(val)' in (dry / 'log.txt').read_text()
+    assert sorted(path.name for path in dry.iterdir()) == ['log.txt', 'measured.jsonl']
+    assert 'over 1 of 1 processes' in (dry / 'log.txt').read_text()
+
+
+@pytest.mark.slow
+def test_graphs_and_eager_steps_have_the_same_gradients(dry):
+    eager, graphs = (line['gradient'] for line in read_lines(dry) if line['part'] == 'graphs')
+    assert eager == pytest.approx(graphs, rel=1e-3)
 
 
 @pytest.mark.slow
@@ -57,8 +59,13 @@ def test_the_page_on_performance_shows_it(dry, tmp_path):
     section = text[text.index('## On a GPU') : text.index('## Commands of the measurements')]
     assert 'Not measured' not in section
     assert 'a dry run in the smallest sizes' in section
-    models = ['fpn_r18', 'vt-fpn_r18', 'resnet50', 'vt-resnet50', 'torchvision:resnet50', 'scenes_bf16', 'tokenize']
-    assert [name for name in models if f'\n| {name}' not in section] == []
+    models = ['fpn_r50', 'vt-fpn_r50', 'vt-fpn_vt-r50', 'vt-resnet50', 'torchvision:resnet18', 'timm:pvt_v2_b2']
+    others = ['cswin-tiny', 'tokenize', 'ResNet-50, MMPretrain', 'VT-FPN', 'tf32']
+    assert [name for name in models + others if f'\n| {name}' not in section] == []
+
+
+def test_the_parts_fit_into_the_time():
+    assert sum(PARTS.values()) <= 455
 
 
 def test_without_a_gpu_it_says_what_to_do(tmp_path):
@@ -68,32 +75,40 @@ def test_without_a_gpu_it_says_what_to_do(tmp_path):
 def test_a_part_without_time_is_not_begun(tmp_path):
     result = report(tmp_path, '--dry', '--seconds', '1')
     assert result.returncode == 0, result.stderr
-    parts = json.loads((tmp_path / 'report/measured.json').read_text())['parts']
-    assert parts['necks']['skipped'] == 'needs 45 s, and 1 s were left'
-    assert not any(part['rows'] for part in parts.values())
+    *lines, _ = read_lines(tmp_path / 'report')
+    assert lines == [dict(part=name, skipped='no time was left') for name in PARTS]
 
 
-def test_a_part_that_breaks_breaks_no_other(tmp_path, monkeypatch, capfd):
-    """One ends its process, one hangs, rows of one fail; the next has a process that works."""
-    whole = GpuReport(tmp_path, seconds=1e6, dry=True)
-    whole.measure('dies', 'projects.speed.tests.breaking_parts:dies', needs=600)
-    with monkeypatch.context() as patch:
-        patch.setattr(gpu_process, 'GRACE', 0)
-        whole.measure('hangs', 'projects.speed.tests.breaking_parts:hangs', needs=0)
-    whole.measure('fails', 'projects.speed.tests.breaking_parts:fails', needs=600)
-    whole.measure('lasts', 'projects.speed.tests.breaking_parts:lasts', needs=0.1)
-    whole.end_worker()
-    parts = json.loads((tmp_path / 'measured.json').read_text())['parts']
-    assert [row['name'] for row in parts['dies']['rows']] == ['before']
-    assert parts['dies']['error'].startswith('the process that measured it is gone')
-    assert parts['hangs']['error'].endswith('it took too long')
-    assert parts['fails']['rows'][0]['error'] == 'ZeroDivisionError: division by zero'
-    assert parts['fails']['rows'][1]['number'] == 2
+def test_a_part_that_breaks_breaks_no_other(tmp_path):
+    """One ends its process; rows of the next, in a new process, fail or are measured."""
+    with pytest.raises(UserError, match='there are errors in dies, fails: see'):
+        gpu_report(tmp_path, 1e6, True, dict(dies=1, fails=1), 'projects.speed.tests.breaking_parts')
+    before, died, failed, number, _ = read_lines(tmp_path)
+    assert before['name'] == 'before'
+    assert died['error'].startswith('the process that measured it ended')
+    assert failed['error'] == 'ZeroDivisionError: division by zero'
+    assert number['number'] == 2
     assert 'row.update(number=1 / 0)' in (tmp_path / 'log.txt').read_text()  # the traceback
-    assert [row.get('skipped') for row in parts['lasts']['rows']] == [None, 'no time was left']
-    assert whole.failed == ['dies', 'hangs', 'fails']
 
 
-def test_a_command_is_stopped_when_time_is_over():
-    begun = run_until(['bash', '-c', 'echo begun; sleep 3600'], time.monotonic() + 1)
-    assert begun == 'begun\n'
+def test_a_part_that_hangs_is_ended(tmp_path):
+    with pytest.raises(UserError, match='there are errors in hangs: see'):
+        gpu_report(tmp_path, 12, True, dict(hangs=1), 'projects.speed.tests.breaking_parts')
+    assert 'took too long' in read_lines(tmp_path)[0]['error']
+
+
+def rows_until(seconds, folder):
+    return Rows('part', time.monotonic() + seconds, torch.device('cpu'), True, folder)
+
+
+def test_a_row_without_time_is_skipped(tmp_path):
+    breaking_parts.lasts(rows_until(0.1, tmp_path))
+    assert [line.get('skipped') for line in read_lines(tmp_path)] == [None, 'no time was left']
+
+
+def test_a_command_is_stopped_when_time_is_over(tmp_path):
+    rows = rows_until(1, tmp_path)
+    rows.add(lambda row: train(row, rows, ['bash', '-c', 'echo begun; sleep 3600'], []))
+    assert 'returned non-zero exit status 124' in (tmp_path / 'log.txt').read_text()
+    assert '\nbegun\n' in (tmp_path / 'log.txt').read_text()
+    assert 'error' in read_lines(tmp_path)[0]

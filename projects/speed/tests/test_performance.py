@@ -108,7 +108,8 @@ def test_loading_is_beside_what_a_gpu_takes(tmp_path):
     ]
     path.write_text(json.dumps(dict(device='Some CPU', results=results)))
     trained = dict(short='vt-resnet50', kind='training', batch=[32, 256], eager=[0.1, 0.08])
-    gpu = dict(dry=False, resnets=pd.DataFrame(trained), ceilings=pd.DataFrame(dict(matmul=[7e14])))
+    tables = dict(resnets=pd.DataFrame(trained), ceilings=pd.DataFrame(dict(matmul=[7e14])))
+    gpu = dict(dry=False, tables=tables)
     measured, counted = performance.read_loading(path, [gpu])['rows']
     assert (measured['taken'], measured['by'], measured['cores']) == (3200, 'measured', 32)
     assert counted['by'] == 'count'
