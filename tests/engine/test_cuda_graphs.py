@@ -33,6 +33,7 @@ from vt.engine.cuda_graphs import (
 from vt.engine.runner import VTRunner
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
+from vt.models import VTFPN
 
 HAS_GPU = torch.cuda.is_available()
 ON_GPU = pytest.mark.skipif(not HAS_GPU, reason='needs a GPU')
@@ -47,13 +48,15 @@ def build_classifier(**backbone):
 class Maps(BaseModel):
     """A convolution and a normalisation with a head that draws random numbers."""
 
-    def __init__(self):
+    def __init__(self, neck=False):
         super().__init__(data_preprocessor=dict(type='ImgDataPreprocessor'))
         self.backbone = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))
+        self.neck = VTFPN([4, 4], 8, num_tokens=2, token_channels=16) if neck else None
         self.head = nn.Linear(4, 2)
 
     def extract_feat(self, images):
-        return (self.backbone(images),)
+        maps = (self.backbone(images),)
+        return self.neck(2 * maps) if self.neck else maps
 
     def forward(self, inputs, data_samples=None, mode='tensor'):
         (x,) = self.extract_feat(inputs)
@@ -62,12 +65,13 @@ class Maps(BaseModel):
 
 
 class Casts(TorchDispatchMode):
-    """Counts the casts of weights."""
+    """Counts the casts and concatenations of weights."""
 
     number = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.number += func is torch.ops.aten._to_copy.default and isinstance(args[0], nn.Parameter)
+        if func in (torch.ops.aten._to_copy.default, torch.ops.aten.cat.default):
+            self.number += any(isinstance(each, nn.Parameter) for each in tree_leaves(args))
         return func(*args, **kwargs or {})
 
 
@@ -130,8 +134,11 @@ def test_the_hook_leaves_the_model_as_it_was():
 
 
 @torch.no_grad()
-def test_weights_are_cast_once_in_a_test():
-    model, images, casts = Maps().eval(), torch.randn(1, 3, 8, 8), []
+@pytest.mark.parametrize(('neck', 'number'), [(False, 2), (True, 15)])
+def test_weights_are_cast_once_in_a_test(neck, number):
+    """Also a frozen one, and the joined weights of VT-FPN."""
+    model, images, casts = Maps(neck).eval(), torch.randn(1, 3, 8, 8), []
+    model.backbone[0].bias.requires_grad_(False)
     hook, runner = CudaGraphsHook(), SimpleNamespace(model=model)
     for _ in range(2):  # tests, between which weights may change
         hook.before_test_epoch(runner)
@@ -142,7 +149,8 @@ def test_weights_are_cast_once_in_a_test():
             casts.append(seen.number)
         assert model.extract_feat.capture.casts == 0  # in the graph
         hook.after_test_epoch(runner)
-    assert casts == [2, 0, 2, 0]  # weight and bias; replays find them
+        assert not model.backbone[0].bias.requires_grad
+    assert casts == [number, 0, number, 0]  # replays find them
 
 
 @pytest.mark.gpu

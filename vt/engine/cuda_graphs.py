@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
 from vt.models.visual_transformers.levels import hooks_of
+from vt.ops.precision import constant_weights
 
 from .checks.rehearsal import rehearsed_batches, unchanged_buffers
 from .speed_settings import parts_of
@@ -102,6 +103,10 @@ class CudaGraphsHook(Hook):
         model = unwrap(runner.model)  # may be a copy for the test
         # Graphs read the weights that autocast has cast, and it frees them at the end of its outermost context.
         self.opened.enter_context(torch.autocast(get_device(), enabled=False))
+        self.opened.enter_context(constant_weights())
+        for weight in [weight for weight in model.parameters() if not weight.requires_grad]:
+            weight.requires_grad_()  # autocast would cast it at each replay
+            self.opened.callback(weight.requires_grad_, False)
         model.extract_feat = GraphedFeatures(model.extract_feat)
         self.opened.callback(delattr, model, 'extract_feat')
 

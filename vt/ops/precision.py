@@ -1,9 +1,35 @@
 """Precision under autocast."""
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
+
+_kept: dict[tuple[int, ...], tuple[tuple[Tensor, ...], Any]] | None = None  # by the weights
+
+
+@contextmanager
+def constant_weights() -> Iterator[None]:
+    """Inside a ``with`` block, weights do not change: casts of them by this room are computed once."""
+    global _kept
+    previous, _kept = _kept, {}
+    try:
+        yield
+    finally:
+        _kept = previous
+
+
+def of_weights(compute: Callable[..., Any], *weights: Tensor) -> Any:
+    """Return ``compute(*weights)``; in :func:`constant_weights` without gradients what it returned the first time."""
+    if _kept is None or torch.is_grad_enabled() or not all(isinstance(weight, Parameter) for weight in weights):
+        return compute(*weights)
+    place = tuple(map(id, weights))
+    if place not in _kept:
+        _kept[place] = weights, compute(*weights)  # which keeps the weights, too, so that their ids stay theirs
+    return _kept[place][1]
 
 
 def cast_as_product(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -14,7 +40,8 @@ def cast_as_product(*tensors: Tensor) -> tuple[Tensor, ...]:
     device = tensors[0].device.type
     if not has_autocast(device) or tensors[0].dtype == torch.float64:
         return tensors
-    return tuple(tensor.to(torch.get_autocast_dtype(device)) for tensor in tensors)
+    dtype = torch.get_autocast_dtype(device)
+    return tuple(of_weights(lambda weight: weight.to(dtype), tensor) for tensor in tensors)
 
 
 def has_autocast(device: str) -> bool:

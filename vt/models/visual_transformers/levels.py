@@ -18,7 +18,7 @@ from torch.overrides import has_torch_function
 
 from vt.ops import project_onto_levels, tokenize_levels
 from vt.ops.maps import to_pixels
-from vt.ops.precision import has_autocast
+from vt.ops.precision import has_autocast, of_weights
 from vt.ops.triton_check import is_exporting
 
 from .grouped_linear import GroupedLinear
@@ -163,7 +163,7 @@ def join(kinds: Sequence[Sequence[Tensor]]) -> tuple[Tensor, ...]:
     tensors = [tensor for kind in kinds for tensor in kind]
     if torch.is_grad_enabled():
         return _Join.apply(dtype, len(kinds), *tensors)
-    return _join(dtype, len(kinds), *tensors)
+    return of_weights(lambda *weights: _join(dtype, len(kinds), *weights), *tensors)
 
 
 def _join(dtype: torch.dtype, num_kinds: int, *tensors: Tensor) -> tuple[Tensor, ...]:
