@@ -12,7 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
-import cv2
 import mmpretrain
 import numpy as np
 import torch
@@ -28,6 +27,7 @@ from vt.files import ROOT
 from vt.ops.triton_path import BACKWARD
 
 from .ceilings import CeilingMeter
+from .data_loading import write_jpegs
 from .gpu_models import add_models
 from .gpu_rows import OURS, Row, Rows, time_cold
 from .settings import KINDS
@@ -117,15 +117,13 @@ def end_to_end(rows: Rows) -> None:
 
 def write_images(folder: Path, number: int) -> None:
     """Write JPEG files, and a list that names each of them several times, in the layout of ImageNet."""
-    generator, names = np.random.default_rng(0), [f'{index}.jpg' for index in range(min(number, 256))]
-    (folder / 'train').mkdir()
-    (folder / 'meta').mkdir()
-    for name in names:
-        coarse = generator.integers(0, 256, (24, 32, 3)).astype(np.float32)
-        image = cv2.resize(coarse, (500, 375)) + generator.normal(0, 10, (375, 500, 1))
-        cv2.imwrite(str(folder / 'train' / name), image.clip(0, 255))
+    train, meta = folder / 'train', folder / 'meta'
+    train.mkdir()
+    meta.mkdir()
+    write_jpegs(train, min(number, 256))
+    names = [path.relative_to(train) for path in sorted(train.glob('*/*.jpg'))]
     lines = [f'{names[index % len(names)]} {index % 1000}' for index in range(number)]
-    (folder / 'meta/train.txt').write_text('\n'.join(lines))
+    (meta / 'train.txt').write_text('\n'.join(lines))
 
 
 def train(row: Row, rows: Rows, command: list, options: list[str]) -> None:
