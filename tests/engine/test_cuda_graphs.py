@@ -29,6 +29,7 @@ from vt.engine.cuda_graphs import (
     TrainGraphs,
     capture,
     refuse_train_graphs,
+    require_same_step,
 )
 from vt.engine.runner import VTRunner
 from vt.engine.speed_settings import SpeedSettings
@@ -236,6 +237,32 @@ def test_making_graphs_changes_nothing_and_other_calls_are_eager(events):
         model.extract_feat(images)
     model.eval().extract_feat(images)
     assert events == ['made', images.shape]
+
+
+def test_a_step_that_graphs_would_change_is_refused():
+    model, data = Maps().train(), dict(inputs=torch.randn(3, 3, 8, 8))
+    before = copy.deepcopy([torch.get_rng_state(), model.state_dict()])
+    require_same_step(model, data)
+    torch.testing.assert_close([torch.get_rng_state(), model.state_dict()], before, rtol=0, atol=0)
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert 'extract_feat' not in vars(model)
+    model.backbone.register_parameter('unread', nn.Parameter(torch.zeros(1)))
+    with pytest.raises(UserError, match=r'needs a gradient of every weight, and backbone\.unread has none: freeze it'):
+        require_same_step(model, data)
+    model.backbone.unread.requires_grad_(False)
+    require_same_step(model, data)
+    loss, words = model.forward, 'needs one call of extract_feat in a step, without forward hooks'
+    model.forward = lambda inputs, **options: [model.extract_feat(inputs), loss(inputs, **options)][1]
+    with pytest.raises(UserError, match=words):
+        require_same_step(model, data)
+
+    def look(inputs, **options):
+        with model.backbone[0].register_forward_hook(lambda *what: None):
+            return loss(inputs, **options)
+
+    model.forward = look
+    with pytest.raises(UserError, match=words):
+        require_same_step(model, data)
 
 
 def test_graphs_are_made_before_the_model_is_wrapped_and_change_no_weight(events, tmp_path, monkeypatch):

@@ -195,6 +195,20 @@ def test_low_precision_rounds_and_nothing_more(kind, dtype, shape):
     assert_rounds_alone(read, published_project(1.0, True), (pixels, keys, values), (0.3, 0.5, 0.5, 0.5))
 
 
+@pytest.mark.parametrize('largest', [8.0, 64.0])
+def test_peaked_attention_does_not_overflow_in_fp16(monkeypatch, largest):
+    """Two pixels share the attention of a token; the gradient of its logits is large then."""
+    monkeypatch.setitem(triton_path.BACKWARD, 'BLOCK_P', 1024 if IS_INTERPRETED else triton_path.BACKWARD['BLOCK_P'])
+    pixels, queries = torch.randn(1, 2**14, 64).mul(0.1).half(), torch.zeros(1, 64).half()
+    queries[0, 0] = 4
+    pixels[0, 7], pixels[0, 9] = 2, -2
+    pixels[0, (7, 9), 0] = 8
+    leaves = [tensor.to(DEVICE).requires_grad_() for tensor in (pixels, queries)]
+    tokens = kernels.tokenize(*leaves)
+    gradients = torch.autograd.grad(tokens, leaves, torch.full_like(tokens, largest))
+    assert all(gradient.isfinite().all() for gradient in gradients)
+
+
 def test_weights_of_many_pixels_in_fp16(monkeypatch):
     """Weights of one in 262,144 are no less exact, in gradients that are scaled as a loss scaler does."""
     for how in (triton_path.FORWARD, triton_path.BACKWARD):
@@ -360,6 +374,25 @@ def make_sharper(kernel):
     return Kernel(launch)
 
 
+def forget(name):
+    """Wrong: an option or operand of the kernel has no effect."""
+
+    def make_wrong(kernel):
+        def launch(grid, *operands, **options):
+            changed = dict(zip(kernel.arg_names, operands))
+            if name == 'ONTO':
+                options['ONTO'] = False
+            elif name == 'Q':  # every sample has the queries of the first
+                changed['Q'], changed['queries'] = 1, changed['queries'][:, :1].contiguous()
+            kernel[grid](*changed.values(), **options)
+            if name == 'sums':
+                changed['sums'].mul_(7)
+
+        return Kernel(launch)
+
+    return make_wrong
+
+
 def fail(error):
     def launch(*operands, **options):
         raise error
@@ -378,6 +411,9 @@ FULL = fail(torch.OutOfMemoryError('CUDA out of memory'))  # of a device whose m
         ('project_kernel', make_sharper, 'read pixels: they are off by'),
         ('project_backward_kernel', make_sharper, 'dX: they are off by'),
         ('tokenize_backward_kernel', BROKEN, 'RuntimeError: out of resources'),
+        ('tokenize_backward_kernel', forget('sums'), 'sums of dX: they are off by'),
+        ('tokenize_backward_kernel', forget('ONTO'), 'dX: they are off by'),
+        ('tokenize_kernel', forget('Q'), 'tokens: they are off by'),
     ],
 )
 def test_a_wrong_kernel_is_left_out_with_one_warning(monkeypatch, kernel, make_wrong, message):

@@ -63,6 +63,8 @@ def find_batch_size(args: argparse.Namespace) -> None:
     cfg = training_config(args)
     if args.resume or get_world_size() > 1:
         raise UserError('--find-batch-size needs a single process without --resume: batch sizes are per process')
+    if (cfg.get('speed') or {}).get('train_graphs'):
+        raise UserError('--find-batch-size does not work with speed.train_graphs: leave one of them out')
     hook = BatchSizeHook()
     with TemporaryDirectory() as folder:
         cfg.work_dir, cfg.log_level = folder, 'WARNING'

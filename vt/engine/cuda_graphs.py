@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
-from vt.models.visual_transformers.levels import hooks_of
+from vt.models.checks import GLOBAL_HOOKS, hooks_of
 from vt.ops.precision import constant_weights
 
 from .checks.rehearsal import rehearsed_batches, unchanged_buffers
@@ -70,7 +70,7 @@ class GraphedFeatures:
         self.pool = torch.cuda.graph_pool_handle() if torch.cuda.is_available() else None
 
     def __call__(self, inputs: Tensor) -> Any:
-        """Return the features of images, which the next call for this shape overwrites: clone what is kept longer.
+        """Return the features of images, which the next call overwrites, for any shape: clone what is kept longer.
 
         Raises:
             UserError: there are more than ``MOST_SHAPES`` input shapes.
@@ -104,7 +104,7 @@ class CudaGraphsHook(Hook):
         # Graphs read the weights that autocast has cast, and it frees them at the end of its outermost context.
         self.opened.enter_context(torch.autocast(get_device(), enabled=False))
         self.opened.enter_context(constant_weights())
-        for weight in [weight for weight in model.parameters() if not weight.requires_grad]:
+        for weight in [each for each in model.parameters() if each.is_floating_point() and not each.requires_grad]:
             weight.requires_grad_()  # autocast would cast it at each replay
             self.opened.callback(weight.requires_grad_, False)
         model.extract_feat = GraphedFeatures(model.extract_feat)
@@ -163,15 +163,37 @@ class TrainGraphsHook(Hook):
     def before_train(self, runner: Runner) -> None:
         model = runner.model.train()
         _, batch = next(rehearsed_batches(runner.train_dataloader))
-        images = model.data_preprocessor(batch, True)['inputs']
+        data = model.data_preprocessor(batch, True)
         with runner.optim_wrapper.optim_context(model):
-            model.extract_feat = TrainGraphs(model, images)
-        shape = tuple(images.shape)
+            require_same_step(model, data)
+            model.extract_feat = TrainGraphs(model, data['inputs'])
+        shape = tuple(data['inputs'].shape)
         runner.logger.info(f'Backbone and neck run as CUDA graphs for batches of {shape}; others run eagerly')
         runner.wrap()
 
     def after_train(self, runner: Runner) -> None:
         del unwrap(runner.model).extract_feat
+
+
+def require_same_step(model: nn.Module, data: dict) -> None:
+    """Take a step without an update, and raise a UserError if graphs would take another one."""
+    calls, extract = [], model.extract_feat
+    modules = [module for part in parts_of(model) for module in part.modules()]
+
+    def extract_and_look(*args, **kwargs) -> Any:
+        calls.append(sum(map(len, hooks_of(modules))))
+        return extract(*args, **kwargs)
+
+    model.extract_feat = extract_and_look
+    with unchanged_buffers(model), torch.random.fork_rng([data['inputs'].device] if data['inputs'].is_cuda else []):
+        model.parse_losses(model(**data, mode='loss'))[0].backward()
+    del model.extract_feat
+    unused = [name for name, weight in model.named_parameters() if weight.requires_grad and weight.grad is None]
+    model.zero_grad()
+    if len(calls) != 1 or calls[0]:
+        raise UserError('speed.train_graphs needs one call of extract_feat in a step, without forward hooks: remove it')
+    if unused:  # graphs would give it a gradient of zero
+        raise UserError(f'speed.train_graphs needs a gradient of every weight, and {unused[0]} has none: freeze it')
 
 
 def refuse_train_graphs(runner: Runner) -> None:
@@ -190,7 +212,7 @@ def refuse_train_graphs(runner: Runner) -> None:
         'SyncBN': syncs,
         'with_cp or activation_checkpointing': recomputes,
         'drop path or dropout in backbone and neck': any(map(_draws, modules)),
-        'forward hooks in backbone and neck': any(map(len, hooks_of(modules))),
+        'forward hooks in backbone and neck': any(map(len, (*GLOBAL_HOOKS, *hooks_of(modules)))),
         # A replay overwrites the gradients of the one before.
         'optim_wrapper.accumulative_counts': (cfg.get('optim_wrapper') or {}).get('accumulative_counts', 1) > 1,
     }

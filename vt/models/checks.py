@@ -2,12 +2,15 @@
 
 import copy
 import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from mmcv.cnn import build_norm_layer
 from mmpretrain.models.losses import CrossEntropyLoss
 from torch import nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.utils.hooks import RemovableHandle
 
 from vt.errors import UserError
 from vt.registry import MODELS
@@ -104,3 +107,18 @@ def require_unused_loss(owner: str, head: nn.Module) -> None:
         )
     if head.cal_acc:
         raise UserError(f'{owner}: head.cal_acc has no effect, because labels are mixed; remove it')
+
+
+def hooks_of(modules: Iterable[nn.Module]) -> list[dict]:
+    """The dictionaries of forward hooks and pre-hooks of modules; they change with the hooks."""
+    registers = [register for m in modules for register in (m.register_forward_hook, m.register_forward_pre_hook)]
+    return [*map(_hooks_of, registers)]
+
+
+def _hooks_of(register: Callable[[Callable], RemovableHandle]) -> dict:
+    with register(print) as handle:  # never called; only the handle of a new hook gives access to the others
+        return handle.hooks_dict_ref()
+
+
+# Of all modules. A copy of them in another object would be copied with it, and miss later hooks.
+GLOBAL_HOOKS = [*map(_hooks_of, (register_module_forward_hook, register_module_forward_pre_hook))]

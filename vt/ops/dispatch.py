@@ -125,14 +125,14 @@ def tokenize_levels(
         queries: filters of each level, ``(levels, 1 or N, L, C)``.
         scale: factor on the logits.
         biases: ``(levels, C)``, already added to the pixels, but outside of autograd: their gradients are computed
-            here, without another pass over the maps. None if autograd knows of them.
+            here, by the Triton kernels without another pass over the maps. None if autograd knows of them.
 
     Returns:
         Tokens, ``(levels, N, L, C)``, and the levels, whose gradients are added to those of this function. Only these
         may be used then: projecting onto them takes less time than onto the arguments.
     """
     *levels, queries = cast_as_product(*levels, queries)
-    name = current_path(levels[0], queries.shape[2])
+    name = _path_of_levels(levels, queries.shape[2])
     with _as_cast(name, queries):
         if name in FAST_PATHS:
             return functions.tokenize(name, levels, scaled(queries, scale), biases)
@@ -145,7 +145,7 @@ def tokenize_levels(
 def project_onto_levels(levels: Sequence[Tensor], keys: Tensor, values: Tensor, scale: float = 1.0) -> Sequence[Tensor]:
     """Add the projection of the tokens of each level, keys and values ``(levels, N, L, C)``, to its pixels."""
     *levels, keys, values = cast_as_product(*levels, keys, values)
-    name = current_path(levels[0], keys.shape[2], projects=True)
+    name = _path_of_levels(levels, keys.shape[2], projects=True)
     with _as_cast(name, keys):
         if name in FAST_PATHS:
             return functions.project(name, levels, scaled(keys, scale), values, residual=True)
@@ -156,6 +156,11 @@ def project_onto_levels(levels: Sequence[Tensor], keys: Tensor, values: Tensor, 
 def _plain_or_other(name: str) -> Any:
     """The path that computes several heads, or that is not one of the fast ones."""
     return plain if name in FAST_PATHS else PATHS[name]
+
+
+def _path_of_levels(levels: Sequence[Tensor], num_tokens: int, projects: bool = False) -> str:
+    name = current_path(levels[0], num_tokens, projects=projects)
+    return 'fused' if name == 'triton' and len(levels) > triton_path.MOST_LEVELS else name
 
 
 def _as_cast(name: str, x: Tensor) -> AbstractContextManager:

@@ -33,7 +33,7 @@ def tokenize(
         levels: maps or pixels.
         queries: filters of each level.
         biases: ``(levels, C)``, already added to the levels, which are pixels then, but outside of autograd. Their
-            gradients, sums over all pixels, are computed here without another pass over the maps.
+            gradients, sums over all pixels, are computed here; by the kernels without another pass over the maps.
 
     Returns:
         The tokens, and the levels: the backward pass adds the gradients of these to its own without another pass.

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-_kept: dict[tuple[int, ...], tuple[tuple[Tensor, ...], Any]] | None = None  # by the weights
+_kept: dict[tuple, tuple[tuple[Tensor, ...], Any]] | None = None  # by precision and weights
 
 
 @contextmanager
@@ -22,11 +22,14 @@ def constant_weights() -> Iterator[None]:
         _kept = previous
 
 
-def of_weights(compute: Callable[..., Any], *weights: Tensor) -> Any:
-    """Return ``compute(*weights)``; in :func:`constant_weights` without gradients what it returned the first time."""
+def of_weights(dtype: torch.dtype, compute: Callable[..., Any], *weights: Tensor) -> Any:
+    """Return ``compute(*weights)``, which has a precision.
+
+    In :func:`constant_weights`, without gradients, it is what the first call with these weights and precision returned.
+    """
     if _kept is None or torch.is_grad_enabled() or not all(isinstance(weight, Parameter) for weight in weights):
         return compute(*weights)
-    place = tuple(map(id, weights))
+    place = (dtype, *map(id, weights))
     if place not in _kept:
         _kept[place] = weights, compute(*weights)  # which keeps the weights, too, so that their ids stay theirs
     return _kept[place][1]
@@ -41,7 +44,7 @@ def cast_as_product(*tensors: Tensor) -> tuple[Tensor, ...]:
     if not has_autocast(device) or tensors[0].dtype == torch.float64:
         return tensors
     dtype = torch.get_autocast_dtype(device)
-    return tuple(of_weights(lambda weight: weight.to(dtype), tensor) for tensor in tensors)
+    return tuple(of_weights(dtype, lambda weight: weight.to(dtype), tensor) for tensor in tensors)
 
 
 def has_autocast(device: str) -> bool:

@@ -1,4 +1,4 @@
-"""Check of the Triton kernels against the plain path, before the first use for each kind of map."""
+"""Check of the Triton kernels against PyTorch's products in float64, before the first use for each kind of map."""
 
 import os
 import warnings
@@ -12,7 +12,8 @@ from . import functions, triton_path
 from .maps import num_channels
 
 TOLERANCE = 0.02  # relative error in the Euclidean norm, above the rounding of 16 bits
-RESULTS = ('tokens', 'read pixels', 'dX', 'dQ', 'dK', 'dV')  # as in triton_kernels
+# As in triton_kernels: of tokenize, then of project.
+RESULTS = ('tokens', 'dX', 'dQ', 'sums of dX', 'read pixels', 'dX', 'dK', 'dV')
 _tried: dict[tuple, bool] = {}  # results by kind of map
 
 
@@ -69,16 +70,16 @@ def _find_problem(device: torch.device, dtype: torch.dtype, c: int, num_tokens: 
     """Return a description of what is wrong with the kernels; None if nothing is.
 
     The sizes give each program several blocks, the last one partial, for one sample with many programs and for many
-    samples.
+    samples, of two and of four levels.
     """
     random, block = torch.Generator().manual_seed(0), triton_path.FORWARD['BLOCK_P']
     most = triton_path.num_programs(device.type, device.index)
-    for n, num_pixels, onto in ((1, 2 * most * block + 5, True), (most + 1, 2 * block + 5, False)):
+    for n, num_pixels, num_levels in ((1, 2 * most * block + 5, 2), (most + 1, 2 * block + 5, 4)):
         pixels = torch.randn(n, num_pixels, c, generator=random).relu()
-        queries, keys, values = (torch.randn(2, n, num_tokens, c, generator=random) for _ in range(3))
-        operands = [x.to(device, dtype) for x in (pixels, queries[:, :1] / c**0.5, keys / c**0.5, values)]
-        ours = _values_and_gradients('triton', onto, *operands)
-        exact = _values_and_gradients('fused', onto, *(x.double() for x in operands))
+        queries, keys, values = (torch.randn(num_levels, n, num_tokens, c, generator=random) for _ in range(3))
+        operands = [x.to(device, dtype) for x in (pixels, queries / c**0.5, keys / c**0.5, values)]
+        ours = _values_and_gradients('triton', *operands)
+        exact = _values_and_gradients('fused', *(x.double() for x in operands))
         for name, own, other in zip(RESULTS, ours, exact):
             error = ((own - other).norm() / other.norm()).item()
             if not error <= TOLERANCE:
@@ -86,12 +87,22 @@ def _find_problem(device: torch.device, dtype: torch.dtype, c: int, num_tokens: 
     return None
 
 
-def _values_and_gradients(path: str, onto: bool, *operands: Tensor) -> list[Tensor]:
-    """Outputs of both operations on two levels, and their gradients for random output gradients."""
-    pixels, queries, keys, values = leaves = [x.detach().requires_grad_() for x in operands]
-    levels = pixels, pixels[:, : pixels.shape[1] // 3]
-    tokens, passed = functions.tokenize(path, levels, queries)
-    read = torch.cat([*functions.project(path, passed if onto else levels, keys, values, residual=onto)], dim=1)
-    random = torch.Generator().manual_seed(1)
-    directions = [torch.randn(x.shape, generator=random).to(x) for x in (tokens, read)]
-    return [tokens.detach(), read.detach(), *torch.autograd.grad((tokens, read), leaves, directions)]
+def _values_and_gradients(path: str, *operands: Tensor) -> list[Tensor]:
+    """Outputs of both operations, and their gradients for random output gradients.
+
+    With two levels, all samples share their queries, the levels have another, small gradient, and what is read is added
+    to the pixels.
+    """
+    pixels, queries, keys, values = [x.detach().requires_grad_() for x in operands]
+    is_first, levels = len(queries) == 2, [pixels[:, : pixels.shape[1] // (i + 1)] for i in range(len(queries))]
+    biases = torch.zeros_like(queries[:, 0, 0]).requires_grad_()
+    tokens, passed = functions.tokenize(path, levels, queries[:, :1] if is_first else queries, biases)
+    others = [x / x.shape[1] for x in passed] if is_first else []
+    found = []
+    read = functions.project(path, levels, keys, values, residual=is_first)
+    for outputs, leaves in (((tokens, *others), (pixels, queries, biases)), (read, (pixels, keys, values))):
+        random = torch.Generator().manual_seed(1)
+        directions = [torch.randn(x.shape, generator=random).to(x) for x in outputs]
+        value = torch.cat([x.detach().flatten() for x in outputs])
+        found += [value, *torch.autograd.grad(outputs, leaves, directions, retain_graph=True)]
+    return found

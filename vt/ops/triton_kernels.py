@@ -173,7 +173,7 @@ def tokenize_backward_kernel(
     """With dT the gradient of T = A^T X: dX = A dT + dS Q and dQ = dS^T X, where dS = A (X dT^T - T.dT).
 
     With ONTO, another gradient of X, g, is added to dX. ``sums``, ``(N, T, C)``, are of dX over the pixels. In fp16, A,
-    about 1 / P, would be subnormal for many pixels, so A and dS are multiplied by a power of two.
+    about 1 / P, would be subnormal for many pixels, so it is multiplied by a power of two.
     """
     n, N, T = tl.program_id(0).to(tl.int64), tl.num_programs(0), tl.num_programs(1)
     level = level_of(tl.program_id(1), P0, P1, P2, span)
@@ -187,10 +187,9 @@ def tokenize_backward_kernel(
     t = tl.load(exact_tokens + row * C + token_offsets, mask=token_mask, other=0.0)
     t_dt = tl.sum(t * dt.to(tl.float32), 0)  # L
     logs = tl.load(log_sums + row + columns, mask=columns < L, other=float('inf'))
-    exponent = 0.0
-    if q.dtype == tl.float16:
-        exponent = tl.maximum(tl.floor(tl.log2(P.to(tl.float32))) - 6, 0.0)
-    logs, unit = logs - exponent, tl.exp2(-exponent)
+    power = 1.0
+    if q.dtype == tl.float16:  # with A up to 1, and finite up to P = 2^22
+        power = tl.exp2(tl.maximum(tl.floor(tl.log2(P.to(tl.float32))) - 6, 0.0))
     dq = tl.zeros([C, BLOCK_L], tl.float32)
     total = tl.zeros([C], tl.float32)
     for block in range(tl.program_id(1) - first, tl.cdiv(P, BLOCK_P), S):
@@ -199,14 +198,14 @@ def tokenize_backward_kernel(
         a = tl.where(mask, tl.exp2(tl.dot(x, q) * LOG2_E - logs[None, :]), 0.0)  # P, L
         ds = (a * (tl.dot(x, dt) - t_dt[None, :])).to(x.dtype)
         dq = tl.dot(tl.trans(x), ds, dq)
-        dx = tl.dot(a.to(x.dtype), tl.trans(dt))
-        dx = tl.dot(ds, tl.trans(q), dx) * unit
+        dx = tl.dot((a * power).to(x.dtype), tl.trans(dt)) / power
+        dx = tl.dot(ds, tl.trans(q), dx)
         if ONTO:
             dx += tl.load(others + offsets, mask=mask, other=0.0).to(tl.float32)
         tl.store(pixel_gradients + offsets, dx, mask=mask)
         total += tl.sum(dx, 0)  # zero in masked pixels
     split = n * T + tl.program_id(1)
-    tl.store(query_gradients + split * L * C + token_offsets, dq * unit, mask=token_mask)
+    tl.store(query_gradients + split * L * C + token_offsets, dq, mask=token_mask)
     tl.store(sums + split * C + tl.arange(0, C), total)
 
 

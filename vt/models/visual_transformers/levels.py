@@ -13,31 +13,31 @@ import torch
 from mmcv.cnn import ConvModule
 from torch import Tensor, nn
 from torch.nn.functional import linear
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import has_torch_function
 
 from vt.ops import project_onto_levels, tokenize_levels
 from vt.ops.maps import to_pixels
 from vt.ops.precision import has_autocast, of_weights
 from vt.ops.triton_check import is_exporting
+from vt.ops.triton_path import MOST_LEVELS
 
+from ..checks import GLOBAL_HOOKS, hooks_of
 from .grouped_linear import GroupedLinear
 from .learned_tokenizers import FilterTokenizer
 from .projector import Projector
 
-MOST_LEVELS = 4  # of a launch of the Triton kernels
 MATRICES = ('key', 'query', 'value')  # of a projector
 
 Parts = tuple[Sequence[nn.Module], Sequence[nn.Module], Sequence[nn.Module]]  # lateral layers, tokenizers, projectors
 
 
-class Structure:
-    """What was found out about the parts of VT-FPN; it is found out again if one of them was replaced."""
+class LevelsCheck:
+    """Decides whether the levels can be computed at once, and remembers what depends on their modules alone."""
 
     def __init__(self, parts: Parts) -> None:
-        self._find(parts, _modules_of(parts))
+        self._look_at(parts, _modules_of(parts))
 
-    def _find(self, parts: Parts, modules: list[nn.Module]) -> None:
+    def _look_at(self, parts: Parts, modules: list[nn.Module]) -> None:
         self._modules, self._hooks, self._is_alike = modules, hooks_of(modules), are_alike(*parts[1:])
 
     def allows(self, parts: Parts, inputs: Sequence[Tensor]) -> bool:
@@ -52,9 +52,14 @@ class Structure:
         if modules != self._modules:
             if torch.compiler.is_compiling():  # which cannot look for hooks
                 return False
-            self._find(parts, modules)
-        if not self._is_alike or any(map(len, self._hooks)) or any('forward' in vars(module) for module in modules):
+            self._look_at(parts, modules)
+        if not self._is_alike or any(map(len, (*GLOBAL_HOOKS, *self._hooks))):
             return False
+        if any('forward' in vars(module) for module in modules):
+            return False
+        for alike in parts[1:]:
+            if any((part.num_heads, part.scale) != (1, alike[0].scale) for part in alike):
+                return False
         return not any(part.drops and part.training for part in parts[2])
 
 
@@ -65,36 +70,23 @@ def _modules_of(parts: Parts) -> list[nn.Module]:
     return modules + [module for part in (*tokenizers, *projectors) for module in (part, *part.children())]
 
 
-def hooks_of(modules: Sequence[nn.Module]) -> list[dict]:
-    """The dictionaries of forward hooks and pre-hooks of modules, and of the global ones."""
-    registers = [register_module_forward_hook, register_module_forward_pre_hook]
-    registers += [register for m in modules for register in (m.register_forward_hook, m.register_forward_pre_hook)]
-    found = []
-    for register in registers:
-        with register(print) as handle:  # never called; only the handle of a new hook gives access to the others
-            found.append(handle.hooks_dict_ref())
-    return found
-
-
 def are_alike(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Module]) -> bool:
-    """Whether the parts of all levels have equal shapes, groups and scales, and are of the kinds that can be batched.
+    """Whether the parts of all levels have equal shapes and groups, and are of the kinds that can be batched.
 
-    These are filter tokenizers and projectors with one head, without normalisation and position encoder.
+    These are filter tokenizers and projectors without normalisation and position encoder.
     """
-    for part in (*tokenizers, *projectors):
-        if type(part) not in (FilterTokenizer, Projector) or type(part.norm) is not nn.Identity or part.num_heads > 1:
-            return False
-    if {*map(type, tokenizers)} != {FilterTokenizer} or {*map(type, projectors)} != {Projector}:
+    for parts, kind in ((tokenizers, FilterTokenizer), (projectors, Projector)):
+        for part in parts:
+            if type(part) is not kind or type(part.norm) is not nn.Identity:
+                return False
+    if len(tokenizers) > MOST_LEVELS or any(part.position_encoder is not None for part in tokenizers):
         return False
     kinds = weighted_parts(tokenizers, projectors)
     if any(type(matrix) is not GroupedLinear for kind in kinds[1:] for matrix in kind):
         return False
-    alike = all(part.weight.shape == kind[0].weight.shape for kind in kinds for part in kind)
-    scales = [{part.scale for part in parts} for parts in (tokenizers, projectors)]
-    is_plain = (
-        all(part.position_encoder is None for part in tokenizers) and len({kind[0].groups for kind in kinds[2:]}) == 1
-    )
-    return alike and is_plain and all(len(each) == 1 for each in scales) and len(tokenizers) <= MOST_LEVELS
+    if len({kind[0].groups for kind in kinds[2:]}) > 1:
+        return False
+    return all(part.weight.shape == kind[0].weight.shape for kind in kinds for part in kind)
 
 
 def weighted_parts(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Module]) -> list[list[nn.Module]]:
@@ -107,7 +99,7 @@ def relate_levels(parts: Parts, relation: nn.Module, inputs: Sequence[Tensor]) -
     """Compute VT-FPN from its inputs.
 
     Args:
-        parts: lateral layers, tokenizers and projectors, one of each per level, which :class:`Structure` allows.
+        parts: lateral layers, tokenizers and projectors, one of each per level, which :class:`LevelsCheck` allows.
         relation: relation of the tokens of all levels.
         inputs: map of each level, ``(N, C_i, H_i, W_i)``.
 
@@ -118,7 +110,8 @@ def relate_levels(parts: Parts, relation: nn.Module, inputs: Sequence[Tensor]) -
     convolutions, tokenizers, projectors = parts
     biases = None
     if all(map(is_linear, convolutions, inputs)):
-        biases = torch.stack([convolve.conv.bias for convolve in convolutions])
+        if torch.is_grad_enabled():
+            biases = torch.stack([convolve.conv.bias for convolve in convolutions])
         pixels = [convolve_linearly(convolve.conv, x) for convolve, x in zip(convolutions, inputs)]
     else:
         # The coarsest level is computed first, as in VTFPN._tokenize_levels.
@@ -163,7 +156,7 @@ def join(kinds: Sequence[Sequence[Tensor]]) -> tuple[Tensor, ...]:
     tensors = [tensor for kind in kinds for tensor in kind]
     if torch.is_grad_enabled():
         return _Join.apply(dtype, len(kinds), *tensors)
-    return of_weights(lambda *weights: _join(dtype, len(kinds), *weights), *tensors)
+    return of_weights(dtype, lambda *weights: _join(dtype, len(kinds), *weights), *tensors)
 
 
 def _join(dtype: torch.dtype, num_kinds: int, *tensors: Tensor) -> tuple[Tensor, ...]:

@@ -17,7 +17,7 @@ from vt.registry import MODELS
 
 from ..checks import require_with
 from ..grid import Unchanged
-from .levels import Structure, relate_levels
+from .levels import LevelsCheck, relate_levels
 from .vt_module import PROJECTOR, RELATION, TOKENIZER
 
 UPSAMPLE = dict(mode='nearest')  # FPN's default
@@ -96,7 +96,15 @@ class VTFPN(FPN):
             MODELS.build(projector) if projector else Unchanged() for _ in range(num_levels)
         )
 
-        self._structure = Structure((self.lateral_convs, self.tokenizers, self.projectors))
+        self._check = LevelsCheck(self._parts())
+
+    def _parts(self) -> tuple[nn.ModuleList, nn.ModuleList, nn.ModuleList]:
+        return self.lateral_convs, self.tokenizers, self.projectors
+
+    def compile(self, *args, **kwargs) -> None:
+        """As :meth:`torch.nn.Module.compile`, for the parts that the neck has now, such as folded ones."""
+        self._check = LevelsCheck(self._parts())
+        super().compile(*args, **kwargs)
 
     def forward(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Compute the pyramid.
@@ -110,8 +118,8 @@ class VTFPN(FPN):
         if len(inputs) != len(self.in_channels):
             raise UserError(f'VTFPN: the input has {len(inputs)} maps, but in_channels has {len(self.in_channels)}')
         maps = inputs[self.start_level : self.start_level + len(self.tokenizers)]
-        parts = self.lateral_convs, self.tokenizers, self.projectors
-        if self._structure.allows(parts, maps):  # the same in fewer operations
+        parts = self._parts()
+        if self._check.allows(parts, maps):  # the same in fewer operations
             levels, outs = relate_levels(parts, self.relation, maps)
         else:
             laterals, tokens = zip(*self._tokenize_levels(maps))
