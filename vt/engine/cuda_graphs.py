@@ -4,8 +4,8 @@ At small batch sizes, launching kernels from Python takes longer than the comput
 of them at once, on the same memory each time.
 """
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -131,11 +131,10 @@ class TrainGraphs:
 
     def __init__(self, model: nn.Module, images: Tensor) -> None:
         self.model, self.shape, self.extract = model, images.shape, model.extract_feat
-        is_on, device = torch.is_autocast_enabled(images.device.type), images.device
+        device = images.device.type
         with (
-            unchanged_buffers(model),
-            torch.random.fork_rng([device] if images.is_cuda else []),
-            torch.autocast(device.type, enabled=is_on, cache_enabled=False),  # weights change
+            _unchanged(model, images),
+            torch.autocast(device, enabled=torch.is_autocast_enabled(device), cache_enabled=False),  # weights change
         ):
             part, samples = _Features(model), (images.clone(),)
             self.graphed = torch.cuda.make_graphed_callables(part, samples, allow_unused_input=True)
@@ -178,14 +177,14 @@ class TrainGraphsHook(Hook):
 def require_same_step(model: nn.Module, data: dict) -> None:
     """Take a step without an update, and raise a UserError if graphs would take another one."""
     calls, extract = [], model.extract_feat
-    modules = [module for part in parts_of(model) for module in part.modules()]
+    modules = _modules_of(model)
 
     def extract_and_look(*args, **kwargs) -> Any:
         calls.append(sum(map(len, hooks_of(modules))))
         return extract(*args, **kwargs)
 
     model.extract_feat = extract_and_look
-    with unchanged_buffers(model), torch.random.fork_rng([data['inputs'].device] if data['inputs'].is_cuda else []):
+    with _unchanged(model, data['inputs']):
         model.parse_losses(model(**data, mode='loss'))[0].backward()
     del model.extract_feat
     unused = [name for name, weight in model.named_parameters() if weight.requires_grad and weight.grad is None]
@@ -201,7 +200,7 @@ def refuse_train_graphs(runner: Runner) -> None:
     cfg, model = runner.cfg, unwrap(runner.model)
     if not (hasattr(model, 'backbone') and hasattr(model, 'extract_feat')):
         raise UserError('speed.train_graphs is for models with backbone and extract_feat: remove it')
-    modules = [module for part in parts_of(model) for module in part.modules()]
+    modules = _modules_of(model)
     syncs = runner.distributed and (
         cfg.get('sync_bn') or any('SyncBatchNorm' in type(module).__name__ for module in modules)
     )
@@ -221,6 +220,17 @@ def refuse_train_graphs(runner: Runner) -> None:
             raise UserError(f'speed.train_graphs does not work with {name}: leave one of them out')
     if get_device() != 'cuda':
         raise UserError('speed.train_graphs needs an NVIDIA GPU: remove it')
+
+
+@contextmanager
+def _unchanged(model: nn.Module, images: Tensor) -> Iterator[None]:
+    """Restore a model's statistics, and the random numbers, after the block."""
+    with unchanged_buffers(model), torch.random.fork_rng([images.device] if images.is_cuda else []):
+        yield
+
+
+def _modules_of(model: nn.Module) -> list[nn.Module]:
+    return [module for part in parts_of(model) for module in part.modules()]
 
 
 def _draws(module: nn.Module) -> bool:

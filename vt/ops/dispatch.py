@@ -136,8 +136,7 @@ def tokenize_levels(
     with _as_cast(name, queries):
         if name in FAST_PATHS:
             return functions.tokenize(name, levels, scaled(queries, scale), biases)
-        if biases is not None:  # let autograd know of them
-            levels = [x + (bias - bias.detach()).to(x.dtype) for x, bias in zip(levels, biases)]
+        levels = levels if biases is None else functions.with_biases(levels, biases)
         tokens = [PATHS[name].tokenize(x, rows, 1, scale) for x, rows in zip(levels, queries)]
         return torch.stack(tokens), levels
 

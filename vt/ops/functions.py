@@ -18,14 +18,12 @@ import torch
 from torch import Tensor
 
 from . import fused, plain, triton_path
+from .maps import Gradients, Levels
 
 FAST_PATHS = {'fused': fused, 'triton': triton_path}
-Gradients = tuple[Tensor | None, ...]
 
 
-def tokenize(
-    path: str, levels: Sequence[Tensor], queries: Tensor, biases: Tensor | None = None
-) -> tuple[Tensor, Sequence[Tensor]]:
+def tokenize(path: str, levels: Levels, queries: Tensor, biases: Tensor | None = None) -> tuple[Tensor, Levels]:
     """Compute the tokens of all levels.
 
     Args:
@@ -46,11 +44,16 @@ def tokenize(
     return tokens, [after if x.requires_grad else x for x, after in zip(levels, passed)]
 
 
-def project(path: str, levels: Sequence[Tensor], keys: Tensor, values: Tensor, residual: bool) -> Sequence[Tensor]:
+def project(path: str, levels: Levels, keys: Tensor, values: Tensor, residual: bool) -> Levels:
     """Compute the projection onto each level, with ``residual`` added to it."""
     if not torch.is_grad_enabled():
         return FAST_PATHS[path].project(keys, values, residual, levels)[0]
     return _Project.apply(path, residual, keys, values, *levels)
+
+
+def with_biases(levels: Levels, biases: Tensor) -> list[Tensor]:
+    """Return levels of the same values, of whose biases autograd knows."""
+    return [x + (bias - bias.detach()).to(x.dtype) for x, bias in zip(levels, biases)]
 
 
 class _Tokenize(torch.autograd.Function):
@@ -72,8 +75,8 @@ class _Tokenize(torch.autograd.Function):
         if gradient is None:
             gradient = queries.new_zeros(len(levels), levels[0].shape[0], *queries.shape[2:])
         if torch.is_grad_enabled():
-            if needs[1]:  # let autograd know of them
-                levels = [x + (bias - bias.detach()).to(x.dtype) for x, bias in zip(levels, biases)]
+            if needs[1]:
+                levels = with_biases(levels, biases)
             own = _differentiable(_plain_tokenize, (queries, *levels), [gradient])
             sums = [x if None in (x, y) else x + y for x, y in zip(own[1:], passed)]
             return None, own[0], torch.stack([x.sum((0, 1)) for x in sums]) if needs[1] else None, *sums

@@ -21,10 +21,7 @@ import torch
 from torch import Tensor
 
 from . import compiled
-from .maps import in_shape_of, is_channel_major, to_pixels
-
-Levels = Sequence[Tensor]
-Gradients = tuple[Tensor | None, ...]
+from .maps import Gradients, Levels, in_shape_of, is_channel_major, to_pixels
 
 MOST_CHUNKS = 16  # per image
 LEAST_PIXELS = 8192  # of an image on a CPU: with fewer, one product takes as long or less

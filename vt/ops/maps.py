@@ -5,7 +5,12 @@
 Letters: N batch, C channels, H and W map size, P pixels (H x W), h heads.
 """
 
+from collections.abc import Sequence
+
 from torch import Tensor
+
+Levels = Sequence[Tensor]  # maps or pixels of several sizes
+Gradients = tuple[Tensor | None, ...]  # None for what needs none
 
 
 def to_pixels(x: Tensor) -> Tensor:

@@ -13,10 +13,7 @@ from operator import index
 import torch
 from torch import Tensor
 
-from .maps import is_channel_major, num_channels, to_pixels
-
-Levels = Sequence[Tensor]
-Gradients = tuple[Tensor | None, ...]
+from .maps import Gradients, Levels, is_channel_major, num_channels, to_pixels
 
 DTYPES = (torch.bfloat16, torch.float16)
 MIN_CAPABILITY = (8, 0)

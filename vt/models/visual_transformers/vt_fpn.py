@@ -120,14 +120,14 @@ class VTFPN(FPN):
         maps = inputs[self.start_level : self.start_level + len(self.tokenizers)]
         parts = self._parts()
         if self._check.allows(parts, maps):  # the same in fewer operations
-            levels, outs = relate_levels(parts, self.relation, maps)
+            (*_, last), outs = relate_levels(parts, self.relation, maps)
         else:
             laterals, tokens = zip(*self._tokenize_levels(maps))
             lengths = [level.shape[1] for level in tokens]
             tokens = self.relation(torch.cat(tokens, dim=1)).split(lengths, dim=1)
             outs = [project(x, level) for project, x, level in zip(self.projectors, laterals, tokens)]
-            levels = [to_pixels(x) for x in laterals]
-        return (*outs, *self._extra_levels(inputs, levels, outs))
+            last = to_pixels(laterals[-1])
+        return (*outs, *self._extra_levels(inputs, last, outs))
 
     def _tokenize_levels(self, inputs: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
         """Return the lateral map ``(N, C, H_i, W_i)`` and the tokens ``(N, L, C_T)`` of each level.
@@ -141,8 +141,11 @@ class VTFPN(FPN):
             levels.append((lateral, tokenize(lateral)))
         return levels[::-1]
 
-    def _extra_levels(self, inputs: Sequence[Tensor], levels: Sequence[Tensor], outs: list[Tensor]) -> list[Tensor]:
-        """Compute the extra levels of detectors, by subsampling or by a sequence of strided convolutions."""
+    def _extra_levels(self, inputs: Sequence[Tensor], last: Tensor, outs: list[Tensor]) -> list[Tensor]:
+        """Compute the extra levels of detectors, by subsampling or by a sequence of strided convolutions.
+
+        ``last`` are the pixels of the last lateral map.
+        """
         x, extra = outs[-1], []
         if not self.add_extra_convs:
             for _ in range(self.num_outs - len(outs)):
@@ -151,7 +154,7 @@ class VTFPN(FPN):
         if self.add_extra_convs == 'on_input':
             x = inputs[self.backbone_end_level - 1]
         elif self.add_extra_convs == 'on_lateral':
-            x = in_shape_of(x, levels[-1])
+            x = in_shape_of(x, last)
         for convolve in self.fpn_convs:
             extra.append(x := convolve(relu(x) if extra and self.relu_before_extra_convs else x))
         return extra
