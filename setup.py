@@ -85,7 +85,7 @@ setup(
         'vt.explorer': ['*.j2', '*.css'],
     },
     entry_points=dict(console_scripts=['vt = vt.__main__:main']),
-    python_requires='>=3.10',
+    python_requires='>=3.11',
     install_requires=read_requirements(),
     extras_require=EXTRAS,
     classifiers=[
@@ -93,10 +93,10 @@ setup(
         'Intended Audience :: Science/Research',
         'Operating System :: POSIX :: Linux',
         'Programming Language :: Python :: 3',
-        'Programming Language :: Python :: 3.10',
         'Programming Language :: Python :: 3.11',
         'Programming Language :: Python :: 3.12',
         'Programming Language :: Python :: 3.13',
+        'Programming Language :: Python :: 3.14',
         'Topic :: Scientific/Engineering :: Artificial Intelligence',
     ],
 )

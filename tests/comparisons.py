@@ -1,5 +1,6 @@
 """Comparison of results with equations or another implementation, values and gradients."""
 
+import re
 from collections.abc import Callable, Sequence
 
 import torch
@@ -22,6 +23,23 @@ def assert_same(ours: Results, theirs: Results, variables: Sequence[Tensor]) -> 
     for own, other in zip(*gradients, strict=True):
         scale = max(1.0, other.abs().max().item())  # another order of the sums of what is zero
         torch.testing.assert_close(own, other, rtol=1e-8, atol=1e-9 * scale)
+
+
+def assert_near(ours: Sequence[Tensor], theirs: Sequence[Tensor], tolerance: float) -> None:
+    """Whether the error of each tensor is at most a fraction of its norm, or of a hundredth of the largest norm.
+
+    A gradient that is zero but for rounding is exactly zero on some processors.
+    """
+    largest = max(other.norm() for other in theirs)
+    for own, other in zip(ours, theirs, strict=True):
+        assert (own - other).norm() <= tolerance * max(other.norm(), 0.01 * largest)
+
+
+def assert_all_learn(model: nn.Module, cancelled: str = '^$') -> None:
+    """Whether every parameter has a gradient beyond rounding, but for those whose names match ``cancelled``."""
+    sizes = {key: parameter.grad.abs().max() for key, parameter in model.named_parameters()}
+    least = 0.01 * torch.finfo(next(model.parameters()).dtype).eps * max(sizes.values())
+    assert [key for key, size in sizes.items() if size <= least and not re.search(cancelled, key)] == []
 
 
 def assert_is_its_equation(part: nn.Module, equation: Callable[..., Tensor], *inputs: Tensor) -> None:

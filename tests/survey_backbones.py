@@ -27,7 +27,7 @@ def _read(name):
 
 # Images of whole windows of 7x7, and widths that parts need.
 SIZES = dict.fromkeys(('swin-tiny', 'twins-svt-small', 'gg-tiny', 'hswin-tiny', 'msg-tiny', 'hrformer-small'), 56)
-SIZES |= {'shuffle-tiny': 112}
+SIZES |= {'shuffle-tiny': 112, 'twins-svt-small': 112}
 WIDTHS = {'msg-tiny': dict(channels=16, num_heads=2), 'vitae-small': dict(channels=12, num_heads=2, groups=3)}
 DEEP = 'cpvt-small-gap', 'deepvit-small'  # whose last blocks differ from the others
 HRFORMER = dict(
@@ -75,6 +75,10 @@ def build(name, size=None, stages=None, training=False, **options):
     if name == 'vitae-small':  # the features of its cells, as they are printed in the paper, underflow
         for stage in backbone.stages[:2]:
             stage.embed.attend.qkv.weight.data.mul_(0.1)
+    if name == 'shuffle-tiny':  # whose batch norms leave the maps large: every softmax would saturate
+        for stage in backbone.stages:
+            for block in stage.blocks:
+                block.attention.part.qkv.weight.data.mul_(0.05)
     if name == 'ps-vit-b14':  # whose points would leave the image, and learn nothing
         backbone.stages[0].embed.moves.data.mul_(0.1)
     return backbone

@@ -18,6 +18,7 @@ from vt.models import PositionEncoder, TokenAverage, ValueTransformer, VTResNet,
 from vt.models.visual_transformers.map_scale import predict_rms, scale_output
 from vt.models.visual_transformers.vt_resnet import MAP_RMS
 
+pytestmark = pytest.mark.usefixtures('either_library')
 THREE_STAGES = dict(num_stages=3, strides=(1, 2, 2), dilations=(1, 1, 1), out_indices=(0, 1, 2))
 SMALL = dict(num_tokens=4, token_channels=32)
 

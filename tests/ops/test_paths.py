@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from comparisons import assert_near
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from published_operations import (
@@ -133,9 +134,9 @@ def test_sharp_attention_in_low_precision(path, order, dtype):
         ours = with_gradients(tokenize, pixels.to(dtype), queries.to(dtype))
         read = with_gradients(project_onto, pixels.to(dtype), keys.to(dtype), values.to(dtype))
     for own, other in ((ours, exact), (read, exact_read)):
-        for a, b in zip((own[0], *own[1]), (other[0], *other[1]), strict=True):
-            assert a.dtype == dtype
-            assert (a.double() - b).abs().max() <= 16 * torch.finfo(dtype).eps * b.abs().max()
+        results = own[0], *own[1]
+        assert {each.dtype for each in results} == {dtype}
+        assert_near([each.double() for each in results], (other[0], *other[1]), 16 * torch.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize('path', PATHS)
@@ -292,5 +293,4 @@ def test_filters_learn_in_bfloat16_from_maps_with_a_mean(order, samples, kind):
 
     with use_path('fused'):
         ours = gradients(tokenize, torch.bfloat16)
-    for own, exact in zip(ours, gradients(published_tokenize(1, 1.0), torch.float64)):
-        assert (own - exact).norm() < 0.01 * exact.norm()
+    assert_near(ours, gradients(published_tokenize(1, 1.0), torch.float64), 0.01)

@@ -5,6 +5,7 @@ import copy
 import pytest
 import timm
 import torch
+from comparisons import assert_near
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.autograd import gradcheck
@@ -48,12 +49,8 @@ def test_products_and_gradients_are_the_equations_to_rounding(all_sizes, rows, i
     y, grad = multiply(x, weight), torch.randn(rows, outputs)
     y.backward(grad)
     exact_x, exact_weight, exact_grad = x.detach().double(), weight.detach().double(), grad.double()
-    for result, exact in (
-        (y, exact_x @ exact_weight.T),
-        (x.grad, exact_grad @ exact_weight),
-        (weight.grad, exact_grad.T @ exact_x),
-    ):
-        assert (result.double() - exact).norm() < 1e-6 * exact.norm()
+    exact = exact_x @ exact_weight.T, exact_grad @ exact_weight, exact_grad.T @ exact_x
+    assert_near([each.double() for each in (y, x.grad, weight.grad)], exact, 1e-6)
 
 
 def test_what_goes_to_onednn(onednn):
@@ -100,7 +97,7 @@ def test_a_linear_layer_computes_learns_and_is_saved_as_before(bias, all_sizes):
     plain = copy.deepcopy(layer)
     prepare_for_onednn(layer)
     assert isinstance(layer, torch.nn.Linear)
-    assert repr(layer.state_dict()) == repr(plain.state_dict())
+    assert (repr(layer), repr(layer.state_dict())) == (repr(plain), repr(plain.state_dict()))
     x = torch.randn(2, 5, 8).transpose(0, 1).requires_grad_()
     assert calls_of_onednn(lambda: layer(x)) == 1
     for each in (layer, plain):
@@ -148,6 +145,7 @@ def test_a_compiler_sees_plain_products(all_sizes):
 
 
 def test_a_library_that_was_chosen_stays_and_auto_takes_onednn_only_where_it_is_well_ahead(monkeypatch, onednn):
+    monkeypatch.delenv('VT_TOKEN_PRODUCTS', raising=False)
     monkeypatch.setattr(token_products, 'onednns_lead', lambda: 2.0)
     for before in ('', 'blas', 'onednn'):
         monkeypatch.setattr(token_products, '_library', before)
@@ -157,6 +155,8 @@ def test_a_library_that_was_chosen_stays_and_auto_takes_onednn_only_where_it_is_
     for lead, chosen in ((2.1, 'onednn'), (1.2, 'blas'), (0.8, 'blas')):
         monkeypatch.setattr(token_products, 'onednns_lead', lambda lead=lead: lead)
         assert choose_token_library('auto') == token_library() == chosen
+    monkeypatch.setenv('VT_TOKEN_PRODUCTS', 'onednn')
+    assert [choose_token_library(name) for name in ('auto', 'blas')] == ['onednn', 'blas']
     assert 0 < onednns_lead((8, 64, 64)) < float('inf')
     for choose in (use_fastest_library, choose_token_library):
         with pytest.raises(UserError, match="unknown library for token products 'typo': choose auto, blas or onednn"):

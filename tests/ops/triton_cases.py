@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from comparisons import assert_near
 from published_operations import (
     MAPS,
     NoGradient,
@@ -216,8 +217,7 @@ def test_weights_of_many_pixels_in_fp16(monkeypatch):
     pixels, queries, *_ = operands((1, 2**18, 16, 1), torch.float16)
     _, *ours = gradients_of(lambda x, q: 256 * kernels.tokenize(x, q), pixels, queries)
     exact = gradients_of(lambda x, q: 256 * published_tokenize(1, 1.0)(x, q), pixels.double(), queries.double())
-    for own, other in zip(ours, exact[1:], strict=True):
-        assert (own.double() - other).norm() < 0.5 * torch.finfo(torch.float16).eps * other.norm()
+    assert_near([own.double() for own in ours], exact[1:], 0.5 * torch.finfo(torch.float16).eps)
 
 
 def test_logits_of_fifty_on_each_side():
@@ -319,8 +319,7 @@ def test_gradients_of_gradients_equal_the_equations():
     ]
     for ours, theirs, leaves in cases:
         exact = penalty_gradients(theirs, *(leaf.detach().double().cpu().requires_grad_() for leaf in leaves))
-        for own, other in zip(penalty_gradients(ours, *leaves), exact, strict=True):
-            assert (own.double().cpu() - other).norm() < 0.02 * other.norm()
+        assert_near([own.double().cpu() for own in penalty_gradients(ours, *leaves)], exact, 0.02)
 
 
 def test_a_gradient_that_is_not_there_is_zero():

@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 from contextlib import suppress
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,7 @@ def record_training(runner: Runner, config: str, options: dict[str, Any], prepar
         iterations=runner.iter,
         batch_size=runner.train_dataloader.batch_size,
         weights=None if sharded else digest_weights(runner.model),
-        date=datetime.now(timezone.utc).date().isoformat(),
+        date=datetime.now(UTC).date().isoformat(),
     )
     return record if runner.val_loop is None else record | _record_validation(runner)
 

@@ -10,6 +10,7 @@ processors MKL is faster. So a benchmark of a few milliseconds decides once per 
 Letters: M rows of tokens, K channels of the input, N channels of the output.
 """
 
+import os
 import time
 from collections.abc import Callable
 
@@ -37,7 +38,8 @@ def choose_token_library(name: str = 'auto') -> str:
     """Choose the library of :func:`multiply` for this process.
 
     Args:
-        name: ``'blas'``, ``'onednn'``, or ``'auto'`` to measure with :func:`onednns_lead`.
+        name: ``'blas'``, ``'onednn'``, or ``'auto'`` for what the environment variable ``VT_TOKEN_PRODUCTS`` names;
+            if there is none, the faster one by :func:`onednns_lead`.
 
     Returns:
         The chosen library.
@@ -46,6 +48,8 @@ def choose_token_library(name: str = 'auto') -> str:
         UserError: an unknown name, or PyTorch was built without oneDNN.
     """
     global _library
+    if name == 'auto':
+        name = os.environ.get('VT_TOKEN_PRODUCTS', 'auto')
     if name not in ('auto', *LIBRARIES):
         raise UserError(f'unknown library for token products {name!r}: choose auto, {" or ".join(LIBRARIES)}')
     if name == 'onednn' and not torch.backends.mkldnn.is_available():
