@@ -14,10 +14,10 @@ from tool_runner import ROOT, assert_one_line, call, succeed
 
 import vt
 
-VT = f'{ROOT}/configs/vt_resnet/vt-resnet18_digits.py'
-IN1K = f'{ROOT}/configs/vt_resnet/vt-resnet18_8xb32-90e_in1k.py'
-ADVANCED = f'{ROOT}/configs/vt_resnet/vt-resnet18-advanced_digits.py'
-LIP = f'{ROOT}/configs/vt_fpn/vt-fpn_r50_4xb24-48k_lip-473x473.py'
+VT = shlex.quote(f'{ROOT}/configs/vt_resnet/vt-resnet18_digits.py')
+IN1K = shlex.quote(f'{ROOT}/configs/vt_resnet/vt-resnet18_8xb32-90e_in1k.py')
+ADVANCED = shlex.quote(f'{ROOT}/configs/vt_resnet/vt-resnet18-advanced_digits.py')
+LIP = shlex.quote(f'{ROOT}/configs/vt_fpn/vt-fpn_r50_4xb24-48k_lip-473x473.py')
 CLASSES = {1: 'apple', 2: 'banana', 3: 'cherry'}
 IMAGES = f"""
 _base_ = '{ROOT}/configs/vt_resnet/vt-resnet18-half_digits.py'
