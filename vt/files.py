@@ -1,5 +1,6 @@
 """Write files atomically, find those of a folder, and read JSON files with checks."""
 
+import codecs
 import contextlib
 import functools
 import json
@@ -132,6 +133,27 @@ def as_plain(value: Any) -> Any:
 
 
 def read_json(path: Path, hint: str, keys: Sequence[str] = ()) -> Any:
+def read_lines(path: str | os.PathLike) -> list[str]:
+    """Return the lines of a text file in UTF-8 or UTF-16, without byte order mark and ends of lines.
+
+    Raises:
+        UserError: it has another encoding.
+    """
+    from mmengine import fileio  # a second, which `vt --help` does not wait for
+
+    content = fileio.get(os.path.expanduser(path))
+    is_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        return content.decode('utf-16' if is_utf16 else 'utf-8-sig').splitlines()
+    except UnicodeDecodeError as error:
+        raise UserError(f'{path} is not text in UTF-8: save it in this encoding') from error
+
+
+def read_names(path: str | os.PathLike) -> list[str]:
+    """Return the names in a text file, one per line; blank lines are left out."""
+    return [*filter(None, map(str.strip, read_lines(path)))]
+
+
     """Read a JSON file.
 
     Args:

@@ -12,12 +12,12 @@ from .errors import UserError
 MAX_NAME = 500  # characters; the longest of ImageNet-21k has 145
 # Unicode categories that names may not contain: control characters, surrogates, line separators.
 CONTROL = ('Cc', 'Cs', 'Zl', 'Zp')
-TURNS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A)}  # bidirectional control: they reorder a line on the screen
+UNSEEN = {0xFEFF, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}  # byte order mark; what reorders a line
 
 
 def is_control(letter: str) -> bool:
     """Return whether a character controls a terminal instead of being shown."""
-    return unicodedata.category(letter) in CONTROL or ord(letter) in TURNS
+    return unicodedata.category(letter) in CONTROL or ord(letter) in UNSEEN
 
 
 def printable(text: Any, width: int | None = None) -> str:

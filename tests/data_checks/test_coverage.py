@@ -87,7 +87,7 @@ def test_images_and_masks_of_any_suffix(tmp_path):
     for whole in (dataset, load(indices=[1], **options)):
         (problem,) = find_left_out(whole)
         assert problem.message.endswith('masks/4.png: a mask without an image')
-    (tmp_path / 'list').write_text('0\n')
+    (tmp_path / 'list').write_text('\ufeff0\r\n\r\n')
     assert len(load(ann_file='list', **options)) == 1
     assert 'seg_map_path' not in load(data_prefix=dict(img_path=str(tmp_path / 'images')))[0]
 

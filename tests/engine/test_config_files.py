@@ -14,8 +14,28 @@ from vt.engine.checks.config import check_config
 from vt.engine.config_parts import leaves
 from vt.engine.prepare import read_config
 from vt.engine.run_record import describe_origin, digest_config
+from vt.errors import UserError
 
+AS_EDITORS_WRITE = {
+    'byte order mark': '\ufeffcaf\u00e9\r\ntea\r\n'.encode(),
+    'blank lines': '\ncaf\u00e9 \n\n tea\n\n'.encode(),
+    'UTF-16': '\ufeffcaf\u00e9\r\ntea\r\n'.encode('utf-16-le'),
+    'old Mac': 'caf\u00e9\rtea'.encode(),
+}
 LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
+
+
+@pytest.mark.parametrize('content', AS_EDITORS_WRITE.values(), ids=AS_EDITORS_WRITE)
+def test_a_list_of_classes_is_its_names(content, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'names.txt').write_bytes(content)
+    options = {'train_dataloader.dataset.classes': 'names.txt', 'val_dataloader.dataset.metainfo.classes': 'names.txt'}
+    cfg = read_config(str(ROOT / 'configs/vt_resnet/vt-resnet18_1xb32-90e_image-folder.py'), options)
+    found = cfg.train_dataloader.dataset.classes, cfg.val_dataloader.dataset.metainfo.classes
+    assert found == (['caf\u00e9', 'tea'],) * 2
+    (tmp_path / 'names.txt').write_bytes(b'caf\xe9\n')
+    with pytest.raises(UserError, match=r'names\.txt is not text in UTF-8: save it'):
+        read_config(str(ROOT / 'configs/vt_resnet/vt-resnet18_1xb32-90e_image-folder.py'), options)
 
 
 def data_roots(config, **options):

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mmengine import list_from_file
 from mmseg.datasets import BaseSegDataset
 
 from vt.errors import UserError
+from vt.files import read_names
 from vt.registry import DATASETS
 
 from .rows import PREFIX, Column, folder_of, open_rows
@@ -42,7 +42,7 @@ class HuggingFaceSegDataset(BaseSegDataset):
         metainfo: dict[str, Any] | None = None,
         **kwargs,
     ) -> None:
-        classes = list_from_file(classes) if isinstance(classes, str) else classes
+        classes = read_names(classes) if isinstance(classes, str) else classes
         metainfo = dict(metainfo or {}) | (dict(classes=[*classes]) if classes else {})
         if mask is not None and not metainfo.get('classes'):
             raise UserError('HuggingFaceSegDataset has no class names for its masks: set classes')

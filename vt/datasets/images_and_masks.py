@@ -4,11 +4,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmengine import list_from_file
 from mmseg.datasets import BaseSegDataset
 
 from vt.errors import UserError
-from vt.files import files_below
+from vt.files import files_below, read_names
 from vt.image_bounds import EXTENSIONS
 from vt.registry import DATASETS
 from vt.untrusted_text import composed
@@ -40,7 +39,7 @@ class ImagesAndMasks(BaseSegDataset):
         """Return one dict per image, in alphabetical order; ``seg_map_path`` of a missing mask does not exist."""
         images, folder = self._files('img_path'), self.data_prefix.get('seg_map_path')
         masks = self._files('seg_map_path') if folder else {}
-        names = [composed(line.strip()) for line in list_from_file(self.ann_file)] if self.ann_file else [*images]
+        names = [*map(composed, read_names(self.ann_file))] if self.ann_file else [*images]
         infos = []
         for name in names:
             if name not in images:

@@ -21,6 +21,7 @@ from mmengine.utils import import_modules_from_strings
 
 from vt._libraries import import_library
 from vt.errors import MissingFileError, UserError
+from vt.files import read_names
 
 from .checks.config import accepted_arguments, check_config, find_types
 from .config_parts import LOADERS, datasets_of, leaves, model_of, steps_in
@@ -333,7 +334,7 @@ def _hold_out(cfg: Config, name: str, options: dict) -> None:
 
 
 def enter_loaders(cfg: Config, _: Request) -> Config:
-    """Set the defaults of loaders in OpenMMLab's tools, and the config's ``data_root`` of data sets without one.
+    """Set the defaults of loaders in OpenMMLab's tools, and of data sets ``data_root`` and the names in class files.
 
     The library of the default scope is imported here, whose names the next steps look up.
     """
@@ -346,6 +347,9 @@ def enter_loaders(cfg: Config, _: Request) -> Config:
     for dataset in datasets_of(cfg):
         if dataset.get('data_root', '') is None:
             dataset['data_root'] = cfg.get('data_root', '')
+        for part in (dataset, dataset.get('metainfo') or {}):
+            if isinstance(names := part.get('classes'), str) and os.path.isfile(os.path.expanduser(names)):
+                part['classes'] = read_names(names)
     return cfg
 
 
