@@ -51,7 +51,7 @@ TABLES = {
     'names': 'file,labels\na.png,dog;cat\nb.png,\nmore/c.png,cow\n',
     'pipes': 'image;tags\na.png;dog|cat|dog\nb.png;\nmore/c.png; cow \n',
     'quoted': '\ufefffile,labels\r\na.png,"dog, cat"\r\nb.png,""\r\n\r\nmore/c.png,cow\r\n',
-    'columns': 'file,cow,dog,cat\na.png,0,1,1\nb.png,0,,0\nmore/c.png,1,0,0\n',
+    'columns': 'file,cow,dog,cat\na.png,0,1,1\nb.png,0, 0,0\nmore/c.png,1,0,0\n',
     'of pandas': 'file\tcat\tcow\tdog\na.png\tTrue\tFalse\t1.0\nb.png\t0.0\t0\t0\nmore/c.png\t0\t1\t0\n',
 }
 
@@ -99,6 +99,16 @@ CAT_AND_DOG = dict(metainfo=dict(classes=['cat', 'dog']))
 def test_lines_that_do_not_fit(root, text, options, message):
     with pytest.raises(UserError, match=message):
         load(root, text, **options)
+
+
+@pytest.mark.parametrize('cell', ['', ' ', 'nan', 'NaN', '-1', '-1.0', 'None'])
+def test_cells_that_nobody_filled_in(root, cell):
+    text = f'file,cat,cow,dog\na.png,1,{cell},1\nb.png,{cell},{cell},0\nmore/c.png,0,1,0\n'
+    with pytest.raises(
+        UserError, match=r'2 of 3 images .* column cow, and so have 1 more columns: if that means 0, set m'
+    ):
+        load(root, text)
+    assert labels_of(load(root, text, missing='no')) == EXPECTED
 
 
 @pytest.fixture
