@@ -34,6 +34,16 @@ def test_a_list(tmp_path):
     (tmp_path / 'list.txt').write_text('b c.mp4 1\n./a.mp4 0\n')
     options = dict(data_root=str(tmp_path), data_prefix='videos', ann_file='list.txt')
     assert listed(VideoDataset(**options)) == [('b c.mp4', 1), ('a.mp4', 0)]
+    for text in ('b c.mp4,1\r\n\r\na.mp4, 0\r\n', '\ufeff"b c.mp4"\t1\n./a.mp4;0'):
+        (tmp_path / 'list.csv').write_text(text)
+        assert listed(VideoDataset(**options | dict(ann_file='list.csv'))) == [('b c.mp4', 1), ('a.mp4', 0)]
+    for text in ('path,label\na.mp4,1\n', 'a.mp4 dog\n', 'a.mp4\n'):
+        (tmp_path / 'list.txt').write_text(text)
+        with pytest.raises(UserError, match=r"list\.txt, line 1 is '.*': a line is a path and the number of a class"):
+            VideoDataset(**options)
+    (tmp_path / 'list.txt').write_text(HEADER.replace('label,', '') + 'abc,1,2,test\n')
+    with pytest.raises(UserError, match='list of Kinetics without the columns label'):
+        VideoDataset(**options)
     (tmp_path / 'list.txt').write_text('b c.mp4\n')
     assert listed(VideoDataset(**options, with_label=False)) == [('b c.mp4', None)]
 

@@ -1,12 +1,14 @@
 """Data sets of video files: lists, class folders, and the CSV lists of Kinetics."""
 
 import csv
+import os
+import re
 from pathlib import Path
 
 from mmpretrain.datasets import CustomDataset
 
 from vt.errors import MissingFileError, UserError
-from vt.files import files_below
+from vt.files import files_below, read_lines
 from vt.registry import DATASETS
 from vt.untrusted_text import composed, printable
 
@@ -19,9 +21,9 @@ EXTENSIONS += ('.3gp', '.flv', '.m2ts', '.mts', '.ogv', '.ts', '.vob', '.wmv')
 class VideoDataset(CustomDataset):
     """Video files with one label each, in one of three layouts, selected by ``ann_file``.
 
-    - A list with any suffix but ``.csv``: each line is a path below ``data_prefix``, a space and a label.
+    - A list: each line is a path below ``data_prefix``, a space or a comma, and the number of a class.
     - No list: one folder per class below ``data_prefix``; the classes are the folders in alphabetical order.
-    - A list of Kinetics, ``.csv`` with ``label,youtube_id,time_start,time_end,split``: files are named
+    - A list of Kinetics with the header ``label,youtube_id,time_start,time_end,split``: files are named
       ``<youtube_id>_000010_000020.mp4`` and are in ``data_prefix``, in class folders or not; the classes are the labels
       of the list in alphabetical order, or ``classes``. Listed videos without a file are left out, since some no longer
       exist; a warning has their number.
@@ -36,7 +38,7 @@ class VideoDataset(CustomDataset):
             ``with_label``, ``pipeline`` and ``classes``.
 
     Raises:
-        UserError: a label of a list of Kinetics is not a class.
+        UserError: a line of a list has another form, or a label of a list of Kinetics is not a class.
         MissingFileError: no video of such a list exists.
     """
 
@@ -45,10 +47,17 @@ class VideoDataset(CustomDataset):
 
     def load_data_list(self) -> list[dict]:
         """Return a dict per video, in the order of the list."""
-        if not str(self.ann_file).lower().endswith('.csv'):
+        if not self.ann_file:
             return super().load_data_list()
-        lines = composed(Path(self.ann_file).read_text(encoding='utf-8-sig')).splitlines()
-        rows = [*csv.DictReader(map(str.strip, lines))]  # which skips empty lines
+        lines = [line.strip() for line in read_lines(self.ann_file)]
+        table = csv.DictReader(filter(None, map(composed, lines)))
+        header = {*(table.fieldnames or ())}
+        if 'youtube_id' not in header:
+            return [self._read_line(line, number) for number, line in enumerate(lines, 1) if line]
+        columns = {'time_start', 'time_end'} | ({'label'} if self.with_label else set())
+        if absent := columns - header:
+            raise UserError(f'{self.ann_file} is a list of Kinetics without the columns {", ".join(sorted(absent))}')
+        rows = [*table]
         files = {Path(path).stem: path for path in sorted(files_below(self.img_prefix)) if self.is_valid_file(path)}
         if self.with_label:
             self._metainfo.setdefault('classes', tuple(sorted({row['label'] for row in rows})))
@@ -65,3 +74,13 @@ class VideoDataset(CustomDataset):
             raise MissingFileError(f'{absent}: correct data_root and data_prefix')
         self.absent = absent if len(infos) < len(rows) else None  # for the check of files that are left out
         return infos
+
+    def _read_line(self, line: str, number: int) -> dict:
+        """Return the video of a line that is a path, with a label or without."""
+        found = re.fullmatch(r'"?(.+?)"?' + r'\s*[\s,;]\s*(\d+)' * self.with_label, line)
+        if found is None:
+            form = "a path and the number of a class, such as 'dogs/a.mp4 1' or 'dogs/a.mp4,1'"
+            kinetics = 'or the list begins with label,youtube_id,time_start,time_end,split'
+            raise UserError(f'{self.ann_file}, line {number} is {printable(line, 80)!r}: a line is {form}, {kinetics}')
+        info = dict(img_path=os.path.join(self.img_prefix, found[1]))
+        return info | dict(gt_label=int(found[2])) if self.with_label else info
