@@ -3,16 +3,22 @@
 import struct
 import zlib
 from io import BytesIO
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
 import pytest
 import tifffile
+from mmcv.transforms import LoadImageFromFile
+from PIL import Image
 
 import vt
+from vt.data_checks.samples import SampleReader
 from vt.datasets.bands import MAX_PIECE, read_bands
+from vt.engine.reporting import naming_sample
 from vt.errors import UserError
 from vt.image_bounds import check_image_size
+from vt.inference.image_files import load_image
 
 TYPES = ('uint8', 'int16', 'float32')
 
@@ -47,6 +53,36 @@ def test_a_file_of_any_layout_is_read(layout, dtype, tmp_path):
         assert results['img'].dtype == np.float32
         assert results['img_shape'] == results['ori_shape'] == (20, 30)
         np.testing.assert_array_equal(results['img'], pixels.astype('float32'))
+
+
+@pytest.mark.parametrize(
+    ('name', 'pixels', 'words'),
+    [
+        ('a.tif', image(1, 'float32'), 'has 20x30x1 values of float32, no colours of 8 bits: load it with vt.Load'),
+        ('a.tif', image(3, 'float64'), 'has 20x30x3 values of float64'),
+        ('a.tif', image(1, 'int32'), 'has 20x30x1 values of int32'),
+        ('a.npy', image(5, 'uint8'), 'has 20x30x5 values of uint8'),
+        ('a.tga', image(3, 'uint8'), 'is TGA, which OpenCV does not read: convert it to PNG'),
+        ('cut.tif', image(1, 'float32'), 'is no image that can be read'),
+    ],
+)
+def test_images_that_only_another_reader_reads(name, pixels, words, tmp_path):
+    path = tmp_path / name
+    if path.suffix == '.tga':
+        Image.fromarray(pixels).save(path)
+    else:
+        np.save(path, pixels) if path.suffix == '.npy' else tifffile.imwrite(path, pixels)
+    if name == 'cut.tif':
+        path.write_bytes(path.read_bytes()[:-100])
+    info = dict(img_path=str(path))
+    with pytest.raises(UserError, match=f'{name} {words}'):
+        load_image(path, lambda: LoadImageFromFile()(info)['img'])
+    reader = SampleReader('data', 2, 255, LoadImageFromFile(), None, None)
+    dataset = SimpleNamespace(get_data_info=lambda index: info)
+    with pytest.raises(UserError) as caught, naming_sample(dataset, 0):
+        LoadImageFromFile()(info)
+    for found in (str(caught.value), *map(str, reader(info).problems)):
+        assert (words in found) == (name != 'cut.tif')
 
 
 def test_two_dimensions_are_one_channel_and_bands_are_chosen(tmp_path):

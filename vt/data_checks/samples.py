@@ -15,7 +15,7 @@ from mmengine import fileio
 from mmengine.dataset import BaseDataset
 from PIL import ExifTags, Image, UnidentifiedImageError
 
-from vt.datasets.bands import LoadBands
+from vt.datasets.bands import LoadBands, why_unread
 from vt.engine.checks.classes import labels_in
 from vt.engine.reporting import in_one_line
 from vt.image_bounds import check_image_size
@@ -149,7 +149,7 @@ class SampleReader:
                 sample.digest = blake2b(content, digest_size=16).hexdigest()
             return [Problem(kind, path, words) for kind, words in look(step, path, BytesIO(content), info, sample)]
         except Exception as error:  # a decoder's, of any type
-            return [Problem('unreadable', path, f'cannot be read: {in_one_line(error)}')]
+            return [Problem('unreadable', path, why_unread(path) or f'cannot be read: {in_one_line(error)}')]
 
     def _look_at_image(self, step: Load, path: str, file: BytesIO, info: dict, sample: Sample) -> Wrong:
         if isinstance(step, LoadBands):
@@ -167,8 +167,8 @@ class SampleReader:
                     tags = opened.getexif() if opened.info.get('exif') else {}
                     sample.orientation = tags.get(ExifTags.Base.Orientation, 1)
                 if sample.mode not in GOOD_MODES and getattr(step, 'imdecode_backend', 'cv2') != 'cv2':
-                    words = f'has mode {sample.mode}, which Pillow does not scale'
-                    yield 'mode', f"{words}: use imdecode_backend='cv2'"
+                    advice = "imdecode_backend='cv2'" if sample.mode in SIXTEEN_BIT else 'vt.LoadBands'
+                    yield 'mode', f'has mode {sample.mode}, which Pillow does not scale: use {advice}'
                     return
                 yield from _look_at_pixels(opened)
             image = step(dict(img_path=path))['img']

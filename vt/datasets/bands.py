@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from io import BytesIO
+from pathlib import Path
 
 import cv2
 import numpy as np
 from mmcv.transforms import LoadImageFromFile
 from mmengine import fileio
+from PIL import Image
 
 from vt.errors import UserError
 from vt.files import interpreting
@@ -17,6 +19,7 @@ from vt.registry import TRANSFORMS
 from vt.untrusted_text import printable
 
 GDAL_NODATA = 42113  # tag of TIFF: the value of pixels without data, as text
+DECODED = ('AVIF', 'BMP', 'GIF', 'JPEG', 'JPEG2000', 'MPO', 'PNG', 'PPM', 'SUN', 'TIFF', 'WEBP')  # formats of OpenCV
 MAX_PIECE = 4_000_000  # maximum compressed bytes without imagecodecs: Python's own decoders have no limit on the result
 
 
@@ -87,6 +90,20 @@ def read_bands(content: bytes, name: str, channels_first: bool = False) -> np.nd
     if image.ndim not in (2, 3) or not image.size or image.dtype.kind not in 'buif':
         raise UserError(f'{name} has {image.shape} of {image.dtype}: (height, width, channels) of numbers is needed')
     return image if image.ndim == 3 else image[..., None]
+
+
+def why_unread(path: str | Path) -> str | None:
+    """Return what an image is that OpenCV does not read as colours, and what to do; None if it is damaged."""
+    with suppress(Exception):  # of any decoder
+        content = Path(path).read_bytes()
+        if content.startswith((NUMPY, *TIFF)):
+            image = read_bands(content, str(path))
+            sides = 'x'.join(map(str, image.shape))
+            return f'has {sides} values of {image.dtype}, no colours of 8 bits: load it with vt.LoadBands'
+        with Image.open(BytesIO(content)) as header:
+            if header.format not in DECODED:
+                return f'is {header.format}, which OpenCV does not read: convert it to PNG'
+    return None
 
 
 def as_rgb(image: np.ndarray) -> np.ndarray:

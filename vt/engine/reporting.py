@@ -46,8 +46,13 @@ def naming_sample(dataset: Any, index: int) -> Iterator[None]:
     except SampleError:
         raise
     except Exception as error:
-        name = ' or '.join(files_of(dataset, index)) or f'sample {index} of {type(dataset).__name__}'
+        from vt.datasets.bands import why_unread  # OpenCV and Pillow, which few commands need
+
+        files = files_of(dataset, index)
+        name = ' or '.join(files) or f'sample {index} of {type(dataset).__name__}'
         step = next((f'{type(each).__name__}: ' for each in _owners(error) if hasattr(type(each), 'transform')), '')
+        if files and step.startswith('LoadImageFromFile') and (why := why_unread(files[0])):
+            raise SampleError(f'{files[0]} {why}') from error
         raise SampleError(f'{name} cannot be loaded: {describe(error) or step + in_one_line(error)}') from error
 
 

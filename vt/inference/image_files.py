@@ -7,6 +7,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import TypeVar
@@ -16,6 +17,7 @@ import numpy as np
 from PIL import Image
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
+from vt.datasets.bands import why_unread
 from vt.engine.output_paths import distinct_paths
 from vt.errors import MissingFileError, UserError
 from vt.files import files_below, interpreting
@@ -86,10 +88,11 @@ def load_image(path: str | Path, load: Callable[[], Read | None]) -> Read:
     """
     if not os.path.isfile(path):
         raise MissingFileError(f'there is no image {path}')
-    with interpreting(path):
+    loaded = None
+    with interpreting(path), suppress(AssertionError):  # mmcv's, of what OpenCV does not read
         loaded = load() if check_image_size(path) else None
     if loaded is None:
-        raise UserError(f'{path} is no image that can be read')
+        raise UserError(f'{path} {why_unread(path) or "is no image that can be read"}')
     return loaded
 
 
