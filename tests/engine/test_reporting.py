@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from mmengine.logging import MMLogger
 from torch._utils import ExceptionWrapper
 
 from vt.engine.reporting import SampleError, describe, naming_sample, one_line_errors
@@ -34,6 +35,13 @@ class Data:
 )
 def test_what_a_person_can_mend_is_one_line(error, line):
     assert describe(error).startswith(line)
+
+
+def test_a_work_directory_that_was_removed(tmp_path):
+    (tmp_path / 'run/0').mkdir(parents=True)
+    MMLogger.get_instance('removed', log_file=str(tmp_path / 'run/0/0.log'))
+    for path, words in (('run/0/vis_data/0.json', 'was removed during the run'), ('run/a.png', 'put it there')):
+        assert words in describe(FileNotFoundError(2, 'No such file', str(tmp_path / path)))
 
 
 @pytest.mark.parametrize(

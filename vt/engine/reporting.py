@@ -142,6 +142,8 @@ def describe(error: BaseException) -> str | None:
     if isinstance(error, UserError):
         # An error of a worker process contains its traceback, which ends with the message.
         return in_one_line(error).rpartition(f'{type(error).__module__}.{type(error).__qualname__}: ')[2]
+    if isinstance(error, FileNotFoundError) and _is_of_the_run(error.filename):
+        return f'{error.filename} was removed during the run, or a folder above it: leave the work directory as it is'
     if isinstance(error, OSError) and error.errno in SYSTEM and len(error.args) > 1:
         return SYSTEM[error.errno].format(error.filename or 'a file of this run')
     if isinstance(error, OSError) and error.filename is not None:
@@ -241,10 +243,20 @@ def _has_peers() -> bool:
 
 def _log(error: Exception) -> str | None:
     """Write the traceback to the log file of the run, if there is one; return its path."""
+    files = _log_files()
+    for handler in files:
+        handler.emit(logging.LogRecord('mmengine', logging.ERROR, __file__, 0, traceback_of(error), None, None))
+    return os.path.relpath(files[0].baseFilename) if files and os.path.exists(files[0].baseFilename) else None
+
+
+def _log_files() -> list[logging.FileHandler]:
     from mmengine.logging import MMLogger
 
     handlers = MMLogger.get_current_instance().handlers
-    files = [handler for handler in handlers if isinstance(handler, logging.FileHandler)]
-    for handler in files:
-        handler.emit(logging.LogRecord('mmengine', logging.ERROR, __file__, 0, traceback_of(error), None, None))
-    return os.path.relpath(files[0].baseFilename) if files else None
+    return [handler for handler in handlers if isinstance(handler, logging.FileHandler)]
+
+
+def _is_of_the_run(path: Any) -> bool:
+    """Return whether a path is in the folder of the log, where a run alone writes."""
+    folders = [os.path.dirname(handler.baseFilename) for handler in _log_files()]
+    return any(os.path.abspath(str(path)).startswith(os.path.join(folder, '')) for folder in folders)
