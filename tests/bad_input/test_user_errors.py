@@ -75,7 +75,7 @@ OPTIONS = [
     (f"{ADAMW},'paramwise_cfg':{{'custom_keys':{{'head':{{}}}}}}}}", 'lr_mult has no lr to multiply: set'),
     ('model.backbone.relation.num_heads=5', 'layer4.0.relation (TokenTransformer): RuntimeError: unflatten: Provided'),
     ('model.head.num_classes=7', 'model.head has num_classes=7, but the Digits data set has 10 classes; set model.hea'),
-    ('train_dataloader.dataset.indices=5', 'an epoch has no batch: train_dataloader.data'),
+    ('train_dataloader.dataset.indices=5', 'batch_size=32, but 5 training samples; lower it to 5 or less'),
     ('train_dataloader.dataset.pipeline.0.scale=2', 'VTResNet: an image of 6x6 pixels is too small'),
 ]
 # Of a tool and its arguments.

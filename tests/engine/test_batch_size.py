@@ -8,7 +8,9 @@ import pytest
 import torch
 from checkpoints.small_models import build_runner
 from forked_tools import run_forked
+from mmengine.dataset import DefaultSampler, InfiniteSampler
 from tool_runner import ROOT
+from torch.utils.data import DataLoader
 
 from vt.engine import batch_size
 from vt.errors import UserError
@@ -43,6 +45,30 @@ def test_the_largest_of_doubled_sizes_that_fits_is_found(first, images, limit, f
     else:
         with pytest.raises(UserError, match='batches of 32 images do not fit'):
             hook.before_train(runner)
+
+
+@pytest.mark.parametrize(
+    ('number', 'size', 'options', 'words'),
+    [
+        (51, 32, {}, 'each epoch leaves out 19 of 51 training samples: train_dataloader.batch_size=32, drop_'),
+        (51, 32, {}, 'drop_last=True; batches of 25 leave out 1, drop_last=False none'),
+        (35, 32, {}, None),
+        (36, 32, {}, 'leaves out 4 of 36'),
+        (51, 32, dict(drop_last=False), None),
+        (51, 32, dict(kind=InfiniteSampler), None),
+        (20, 32, dict(kind=InfiniteSampler), None),
+        (20, 32, {}, 'an epoch has no batch: train_dataloader.batch_size=32, but 20 training samples; lower it to'),
+    ],
+)
+def test_samples_that_the_batches_of_an_epoch_leave_out(number, size, options, words):
+    options = dict(kind=DefaultSampler, drop_last=True) | options
+    sampler = options.pop('kind')([None] * number, shuffle=False)
+    loader = DataLoader(range(number), size, sampler=sampler, **options)
+    try:
+        found = batch_size.find_left_out_samples(loader)
+    except UserError as error:
+        found = str(error)
+    assert found is None if words is None else words in found
 
 
 def test_it_needs_a_gpu_and_leaves_no_checkpoint(tmp_path, monkeypatch):

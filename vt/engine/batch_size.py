@@ -1,14 +1,40 @@
-"""Find the largest batch size for training that fits in the memory of a GPU."""
+"""Batch sizes: the largest for training that fits in the memory of a GPU, and what they leave out of small data."""
 
 import time
 
 import torch
+from mmengine.dataset import InfiniteSampler
+from mmengine.dist import get_world_size
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
+from torch.utils.data import DataLoader
 
 from vt.errors import UserError
 
 from .checks.rehearsal import rehearsed_batches
+
+MOST_LEFT_OUT = 0.1  # share of the samples that the last, incomplete batch of an epoch may have without a warning
+
+
+def find_left_out_samples(loader: DataLoader) -> str | None:
+    """Return a warning if ``drop_last`` leaves out more than a tenth of the samples of each epoch; None if not.
+
+    Raises:
+        UserError: an epoch has no batch.
+    """
+    sampler, size = getattr(loader.sampler, 'sampler', loader.sampler), loader.batch_size
+    if not (loader.drop_last and size) or isinstance(sampler, InfiniteSampler):
+        return None
+    number, setting = len(loader.sampler), f'train_dataloader.batch_size={size}'
+    fitting = [each for each in range(1, min(size, number) + 1) if number % each <= MOST_LEFT_OUT * number]
+    processes = f' for each of {get_world_size()} processes' if get_world_size() > 1 else ''
+    if number < size:
+        lower = f'lower it to {fitting[-1]} or less' if number else 'correct the data'
+        raise UserError(f'an epoch has no batch: {setting}, but {number} training samples{processes}; {lower}')
+    if size in fitting:
+        return None
+    words = f'each epoch leaves out {number % size} of {number} training samples{processes}: {setting}, drop_last=True'
+    return f'{words}; batches of {fitting[-1]} leave out {number % fitting[-1]}, drop_last=False none'
 
 
 class BatchSizeHook(Hook):

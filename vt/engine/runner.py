@@ -18,7 +18,7 @@ from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
 from mmengine.model import is_model_wrapper
 from mmengine.optim import BaseOptimWrapper, OptimWrapper, OptimWrapperDict
-from mmengine.runner import BaseLoop, EpochBasedTrainLoop, Runner
+from mmengine.runner import BaseLoop, Runner
 from torch import nn
 from torch.distributed.fsdp import FSDPModule
 from torch.utils.data import DataLoader
@@ -40,6 +40,7 @@ from vt.ops.compiled import compile_pixels
 from vt.ops.token_products import choose_token_library
 from vt.registry import HOOKS, RUNNERS
 
+from .batch_size import find_left_out_samples
 from .cuda_graphs import CudaGraphsHook, TrainGraphsHook, refuse_train_graphs
 from .folding import FoldNormsHook
 from .mixed_precision import keep_scores_exact
@@ -216,11 +217,8 @@ class VTRunner(Runner):
             UserError: an epoch has no batch.
         """
         loop = super().build_train_loop(loop)
-        if isinstance(loop, EpochBasedTrainLoop) and len(loop.dataloader) == 0:
-            raise UserError(
-                'an epoch has no batch: train_dataloader.dataset has fewer samples than batch_size; lower '
-                'train_dataloader.batch_size'
-            )
+        if warning := find_left_out_samples(loop.dataloader):
+            self.logger.warning(warning)
         return loop
 
     def train(self) -> nn.Module:
