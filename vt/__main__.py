@@ -24,7 +24,7 @@ def main() -> None:
         name = choose(given.replace('_', '-'), list(tools))
         sys.argv = [f'vt {name}', *arguments]
         # Not runpy, which sets argv[0] to the path of the file: --help prints it as the name of the program.
-        exec(compile(tools[name].read_text(), tools[name], 'exec'), dict(__name__='__main__'))
+        exec(compile(tools[name].read_text(encoding='utf-8'), tools[name], 'exec'), dict(__name__='__main__'))
 
 
 def find_tools() -> dict[str, Path]:
@@ -45,7 +45,7 @@ def choose(given: str, names: list[str]) -> str:
 
 def describe(tool: Path) -> str:
     """Return the sentence that a tool's file begins with."""
-    return (ast.get_docstring(ast.parse(tool.read_text())) or '').partition(': ``')[0]
+    return (ast.get_docstring(ast.parse(tool.read_text(encoding='utf-8'))) or '').partition(': ``')[0]
 
 
 if __name__ == '__main__':

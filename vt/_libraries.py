@@ -78,7 +78,7 @@ def exported(package: str, folder: Path) -> dict[str, str]:
     underscore export nothing.
     """
     locations = {}
-    for node in ast.walk(ast.parse((folder / '__init__.py').read_text())):
+    for node in ast.walk(ast.parse((folder / '__init__.py').read_text(encoding='utf-8'))):
         if not isinstance(node, ast.ImportFrom) or node.level != 1 or (node.module or '').startswith('_'):
             continue
         for alias in node.names:

@@ -6,7 +6,7 @@ import os
 import pytest
 from bad_input.images import RGB, encode
 from bad_input.small_runs import FOLDER, refuse, train
-from tool_runner import assert_one_line, call
+from tool_runner import assert_one_line, call, run, succeed
 
 from vt.analysis.tables import print_table, to_csv, to_markdown
 from vt.explorer.views import STYLE, View, render
@@ -32,6 +32,15 @@ def test_a_class_folder_that_a_terminal_would_obey_is_refused_before_a_run(name,
     assert checked.returncode == 1
     assert 'not read' in json.loads((tmp_path / 'r.json').read_text())['counts']
     assert not any(name in text for done in (result, checked) for text in (done.stdout, done.stderr))
+
+
+def test_names_of_any_language_in_a_locale_without_them(folder):
+    for old, new in (('cat', 'caf\u00e9'), ('dog', '\u65e5\u672c')):
+        (folder / f'data/images/{old}').rename(folder / f'data/images/{new}')
+    (folder / 'config.py').write_text(FOLDER)
+    env = dict(os.environ, PYTHONUTF8='0', LC_ALL='C')
+    succeed(run('train.py', 'config.py', '--work-dir', 'sch\u00f6n', cwd=folder, env=env))
+    assert (folder / 'sch\u00f6n/epoch_1.pth').is_file()
 
 
 def test_a_bad_file_of_such_a_name_is_named_without_it(folder, tmp_path):

@@ -29,7 +29,8 @@ PATHS = re.compile(r'load_from|(?!drop_path)(.*_)?(path|root|dir|file|folder|pre
 def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -> None:
     """Import and call a command with the arguments of its tool.
 
-    The import is done here, because ``--help`` should not import PyTorch. Checkpoints are read weights-only unless the
+    The import is done here, because ``--help`` should not import PyTorch. Files, names and logs are UTF-8 in any
+    locale, for which Python is started again if need be. Checkpoints are read weights-only unless the
     arguments trust them. User errors are reported in one line that begins with the path of the config or the name of
     the command.
 
@@ -38,6 +39,8 @@ def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -
         args: arguments of the tool.
         package: prefix of the module.
     """
+    if sys.getfilesystemencoding() != 'utf-8' and 'utf8' not in sys._xoptions:  # PYTHONUTF8=0 and no locale of UTF-8
+        os.execv(sys.executable, [sys.executable, '-X', 'utf8', *sys.orig_argv[1:]])
     # Forked processes, such as those of a data loader, ask for a GPU: NVML answers without starting CUDA.
     os.environ.setdefault('PYTORCH_NVML_BASED_CUDA_CHECK', '1')
     if 'OMP_WAIT_POLICY' not in os.environ:  # GNU OpenMP reads these when PyTorch is imported

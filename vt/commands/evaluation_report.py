@@ -258,7 +258,7 @@ def read_curves(folder: Path) -> Curves:
     curves: Curves = dict(train={}, val={})
     for path in sorted(folder.glob('*/vis_data/scalars.json')):
         begun = set()
-        for line in path.read_text(errors='replace').splitlines():
+        for line in path.read_text(encoding='utf-8', errors='replace').splitlines():
             try:
                 row = json.loads(line)
                 step, split = float(row['step']), 'train' if 'loss' in row else 'val'

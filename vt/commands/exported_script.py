@@ -72,7 +72,7 @@ def script_text() -> str:
 def _with_imports(name: str, done: set[str]) -> Iterator[str]:
     """Yield the lines of a module after those of the modules of this package that it imports, each once."""
     done.add(name)
-    lines = Path(find_spec(name).origin).read_text().splitlines()
+    lines = Path(find_spec(name).origin).read_text(encoding='utf-8').splitlines()
     for node in ast.parse('\n'.join(lines)).body:
         if not isinstance(node, ast.ImportFrom):
             continue
@@ -143,7 +143,7 @@ def check_script(model: Any, folder: Path) -> None:
         UserError: they differ for a file, or no file becomes an input of the fixed size.
     """
     script = runpy.run_path(str(folder / 'predict.py'), run_name='predict')
-    about = json.loads((folder / 'model.json').read_text())
+    about = json.loads((folder / 'model.json').read_text(encoding='utf-8'))
     files = find_files([str(folder / 'images')], EXTENSIONS)
     paths, scores, masks, inferencer = mask_paths(files, None), {}, {}, inferencer_of(model)
     for file in files:

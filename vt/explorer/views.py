@@ -28,7 +28,7 @@ TOP = 5  # classes
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
-STYLE = (Path(__file__).parent / 'style.css').read_text()
+STYLE = (Path(__file__).parent / 'style.css').read_text(encoding='utf-8')
 Models = dict[str, ClassificationInferencer | SegmentationInferencer]
 
 
