@@ -8,6 +8,7 @@ import math
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from io import TextIOWrapper
 from pathlib import Path
@@ -132,7 +133,6 @@ def as_plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def read_json(path: Path, hint: str, keys: Sequence[str] = ()) -> Any:
 def read_lines(path: str | os.PathLike) -> list[str]:
     """Return the lines of a text file in UTF-8 or UTF-16, without byte order mark and ends of lines.
 
@@ -154,6 +154,7 @@ def read_names(path: str | os.PathLike) -> list[str]:
     return [*filter(None, map(str.strip, read_lines(path)))]
 
 
+def read_json(path: Path, hint: str, keys: Sequence[str] = ()) -> Any:
     """Read a JSON file.
 
     Args:
@@ -242,6 +243,11 @@ def files_below(folder: str | os.PathLike, above: frozenset[str] = frozenset()) 
     for entry in entries:
         if entry.is_dir():
             yield from files_below(entry.path, above | {here})
+
+
+def list_suffixes(counts: Counter[str]) -> str:
+    """Return how many files have each suffix, for a message."""
+    return ', '.join(f'{number:,} {suffix or "without suffix"}' for suffix, number in counts.most_common()) or 'no file'
 
 
 def _sync(path: Path) -> None:

@@ -7,12 +7,13 @@ import os
 
 import numpy as np
 import pytest
+from mmengine.config import Config
 from mmpretrain.datasets import CustomDataset
 from mmseg.datasets import BaseSegDataset
 from PIL import Image
 
 import vt
-from vt.data_checks.data import find_left_out
+from vt.data_checks.data import check_data, find_left_out
 from vt.errors import UserError
 
 
@@ -65,6 +66,34 @@ def test_images_and_masks_by_their_suffixes(tmp_path, suffix, expected):
     write(tmp_path, 'masks/0_7.png')
     options = dict(data_prefix=FOLDERS, img_suffix='.png', metainfo=dict(classes=('a', 'b')))
     assert left_out(BaseSegDataset, tmp_path, **options) == expected
+
+
+TABLE = "for labels in data/labels.csv set type='vt.MultiLabelImages'"
+SEGMENTATION = dict(type='vt.ImagesAndMasks', data_prefix=dict(img_path='train'), metainfo=dict(classes=('a', 'b')))
+
+
+@pytest.mark.parametrize(
+    ('names', 'options', 'words'),
+    [
+        (['train/0.png', 'train/1.PNG', 'train/a.txt'], {}, 'train has 2 .png, 1 .txt: make a folder for each class, '),
+        (['train/0.png', 'labels.csv'], {}, TABLE),
+        (['0.png', '1.png'], {}, 'data has 2 .png: move images to data/train/CLASS and data/val/CLASS'),
+        (['train/a/0.HEIC', 'train/b/1.heic', 'train/b/2.mov'], {}, 'has 2 .heic, 1 .mov: HEIC is not read here: con'),
+        (['train/a/0.webp'], {}, 'has 1 .webp: the suffix .webp is not in the extensions of the data set: set ext'),
+        (['train/0.heic'], dict(with_label=False), 'has 1 .heic: HEIC is not read here'),
+        (['train/0.heic'], SEGMENTATION, 'has 1 .heic: HEIC is not read here'),
+        (['train/images/0.png', 'labels.csv'], {}, f"only one class, 'images': nothing is learned; {TABLE}"),
+    ],
+)
+def test_folders_without_samples_or_of_one_class(tmp_path, monkeypatch, names, options, words):
+    write(tmp_path / 'data', *names)
+    monkeypatch.chdir(tmp_path)
+    scope = 'mmseg' if options is SEGMENTATION else 'mmpretrain'
+    load = [dict(type='LoadImageFromFile')]
+    dataset = dict(type='CustomDataset', data_root='data', data_prefix='train', pipeline=load) | options
+    with pytest.raises(UserError) as caught:
+        check_data(Config(dict(default_scope=scope, train_dataloader=dict(dataset=dataset))), ('train',))
+    assert words in str(caught.value)
 
 
 def load(**options):

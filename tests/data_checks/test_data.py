@@ -81,7 +81,7 @@ def test_files_that_are_missing_or_damaged(data):
     assert message in problem(cfg)
     (root / 'empty').mkdir()
     dataset.data_prefix.img_path = 'empty'
-    assert problem(cfg) == 'the train split is empty: correct train_dataloader.dataset in the config'
+    assert problem(cfg).endswith(f'{root}/empty has no file: correct its folder, list or suffixes')
     dataset.data_prefix.img_path = 'nowhere'
     assert 'nowhere' in problem(cfg)
 

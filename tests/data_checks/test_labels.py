@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import cv2
 import numpy as np
@@ -63,6 +64,9 @@ def test_labels_that_mean_other_classes(splits, words):
         (labels('val', 'a', 'b', a=0), "no samples: has no sample of 'a': its score has no meaning"),
         (labels('train', 'a', 'b', a=0, b=12), "one class: has samples of only one class, 'b': nothing is learned"),
         (labels('train', 'a', 'b'), None),
+        (replace(labels('train', 'a'), total=2), "one class: has samples of only one class, 'a': nothing is learned"),
+        (replace(labels('train', 'a'), total=3), None),  # of several labels: one image is without it
+        (replace(labels('val', 'a'), total=2), None),
     ],
 )
 def test_classes_without_samples(own, expected):

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ import numpy as np
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.registry import DATASETS, TRANSFORMS
+from mmpretrain.datasets import CustomDataset
 from PIL import Image
 from rich.progress import track
 
@@ -25,11 +27,11 @@ from vt.engine.config_parts import leaves, steps_in
 from vt.engine.prepare import HELD_OUT, SPLITS
 from vt.engine.reporting import naming_part
 from vt.errors import UserError
-from vt.files import files_below
+from vt.files import files_below, list_suffixes
 from vt.untrusted_text import check_class_names
 from vt.video.dataset import EXTENSIONS
 
-from .labels import Labels, find_label_problems, find_values, labels_of
+from .labels import Labels, find_label_problems, find_values, labels_of, table_in
 from .samples import Problem, Sample, SampleReader, infos_of, missing
 
 MOST_LISTED = 20_000  # files of a list that are looked up before a run
@@ -127,9 +129,14 @@ class Source:
         if self.has_files and self.folder and '://' not in self.folder and not self.dataset.ann_file:
             require_split(Path(self.folder))
         with naming_part(f'loading {self.split}_dataloader.dataset ({self.reader.name})'):
-            self.dataset.full_init()
+            try:
+                self.dataset.full_init()
+            except RuntimeError:
+                require_class_folders(self.dataset, self.folder)
+                raise
         if not len(self.dataset):
-            raise UserError(f'the {self.split} split is empty: correct {self.split}_dataloader.dataset in the config')
+            found = f': {describe_files(self.dataset, self.folder)}' if self.folder else ': correct it in the config'
+            raise UserError(f'{self.split}_dataloader.dataset is empty{found}')
         classes = self.dataset.metainfo.get('classes')
         if classes is not None:  # class names of folders, files and features are known only now
             self.reader.num_classes = len(check_class_names(classes, f'the list of classes of {self.reader.name}'))
@@ -157,15 +164,38 @@ class Source:
 
 
 def require_split(folder: Path) -> None:
-    """Raise a UserError that says how to split, if the folder of a split is missing beside other folders."""
-    there = not folder.is_dir() and folder.parent.is_dir() and sorted(path.name for path in folder.parent.glob('*/'))
-    if there:
-        parent = folder.parent
-        advice = 'set data_prefix of train_dataloader.dataset and val_dataloader.dataset to those of the splits'
-        if not {name.lower() for name in there} & {*SPLITS}:
-            fifth = 'set val_fraction=0.2 to hold out a fifth of each class'
-            advice = f'{fifth}, or move images to {parent}/train/CLASS and {parent}/val/CLASS'
-        raise UserError(f'there is no {folder}, but {parent} has the folders {", ".join(there[:3])}: {advice}')
+    """Raise a UserError that says how to split, if the folder of a split is missing beside other folders or files."""
+    parent = folder.parent
+    if folder.is_dir() or not parent.is_dir():
+        return
+    there = sorted(path.name for path in parent.glob('*/'))
+    files = Counter(path.suffix.lower() for path in parent.iterdir() if path.is_file())
+    advice = 'set data_prefix of train_dataloader.dataset and val_dataloader.dataset to those of the splits'
+    if not {name.lower() for name in there} & {*SPLITS}:
+        fifth = 'set val_fraction=0.2 to hold out a fifth of each class, or ' if there else ''
+        advice = f'{fifth}move images to {parent}/train/CLASS and {parent}/val/CLASS'
+    if there or files:
+        listed = f'the folders {", ".join(there[:3])}' if there else list_suffixes(files)
+        raise UserError(f'there is no {folder}, but {parent} has {listed}: {advice}')
+
+
+def require_class_folders(dataset: BaseDataset, folder: str) -> None:
+    """Raise a UserError that says what is in a folder, and what to do, if it has no class folders with samples."""
+    if isinstance(dataset, CustomDataset) and not dataset.ann_file:
+        places = Path(folder).glob('*/') if dataset.with_label else [folder]
+        if not any(dataset.is_valid_file(path) for place in places for path in files_below(place)):
+            advice = f'make a folder for each class, {Path(folder, "CLASS", "FILE")}{table_in(folder)}'
+            raise UserError(f'there are no samples: {describe_files(dataset, folder, advice)}')
+
+
+def describe_files(dataset: BaseDataset, folder: str, advice: str = 'correct its folder, list or suffixes') -> str:
+    """Return how many files of each suffix a folder has, and why they are not used, or else ``advice``."""
+    paths = [*islice(files_below(folder), MOST_FILES)]
+    listed = list_suffixes(Counter(Path(path).suffix.lower() for path in paths))
+    if not (isinstance(dataset, CustomDataset) and any(map(dataset.is_valid_file, paths))):
+        reasons = (_why_not(os.path.relpath(path, folder), None, dataset) for path in paths)
+        advice = next(filter(None, reasons), advice)
+    return f'{folder} has {listed}: {advice}'
 
 
 def find_sources(

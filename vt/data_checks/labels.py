@@ -130,12 +130,13 @@ def _class(name: str | None) -> str:
 def find_gaps(own: Labels) -> Iterator[Problem]:
     """Yield a problem about classes without samples or pixels.
 
-    A single class in the training data is an error (kind ``'one class'``); of masks, if all were read or some pixels
-    are ignored.
+    A single class in the training data is an error (kind ``'one class'``), unless it is one that some images have and
+    others do not; of masks, if all were read or some pixels are ignored.
     """
     present = {label for label in own.present if label < own.number}
     absent = [own.name(label) for label in range(own.number) if label not in present]
-    if not own.counts or own.number < 2 or not absent:
+    is_one = own.number == 1 and own.split == 'train' and not own.masks and own.counts.total() == own.total
+    if not own.counts or not (absent or is_one):
         return
     what, advice = ('pixel', _explain(own)) if own.masks else ('sample', None)
     read = f'{own.masks:,}{"" if own.masks == own.total else f" of {own.total:,}"} mask' + 's' * (own.total != 1)
@@ -143,10 +144,18 @@ def find_gaps(own: Labels) -> Iterator[Problem]:
     is_sure = own.masks in (0, own.total) or own.counts[own.ignored]
     if own.split == 'train' and len(present) < 2 and is_sure:
         found = f'{what}s of only one class, {own.name(min(present))!r}' if present else f'no {what} of any class'
-        yield Problem('one class', own.source, f'has {found}{where}: {advice or "nothing is learned"}')
+        effect = advice or f'nothing is learned{table_in(own.source) if own.folders else ""}'
+        yield Problem('one class', own.source, f'has {found}{where}: {effect}')
     else:
         effect = advice or ('it is not learned' if own.split == 'train' else 'its score has no meaning')
         yield Problem('no samples', own.source, f'has no {what} of {list_names(absent)}{where}: {effect}')
+
+
+def table_in(folder: str) -> str:
+    """Return what reads a table in a folder of images or beside it, which class folders do not; '' without one."""
+    places = (Path(folder), Path(folder).parent)
+    tables = [path for place in places for path in sorted(place.glob('*.[cCtT][sS][vV]'))]
+    return f"; for labels in {tables[0]} set type='vt.MultiLabelImages' and ann_file" if tables else ''
 
 
 def find_values(own: Labels) -> Iterator[Problem]:

@@ -20,7 +20,7 @@ from PIL.TiffImagePlugin import ImageFileDirectory_v2
 from vt.datasets.bands import why_unread
 from vt.engine.output_paths import distinct_paths
 from vt.errors import MissingFileError, UserError
-from vt.files import files_below, interpreting
+from vt.files import files_below, interpreting, list_suffixes
 from vt.image_bounds import TIFF, check_image_size
 
 Read = TypeVar('Read')
@@ -48,10 +48,10 @@ def find_files(inputs: Iterable[str], extensions: tuple[str, ...]) -> dict[str, 
         found = {str(path): path.relative_to(given) for path in sorted(map(Path, files_below(given)))}
         others = Counter(own.suffix.lower() for own in found.values() if own.suffix.lower() not in extensions)
         found = {path: own for path, own in found.items() if own.suffix.lower() not in others}
+        listed = list_suffixes(others)
         if not found:
-            raise UserError(f'{given} contains no file that ends in {", ".join(extensions)}')
+            raise UserError(f'{given} contains no file that ends in {", ".join(extensions)}, but {listed}')
         if others:
-            listed = ', '.join(f'{number} {suffix or "without suffix"}' for suffix, number in others.most_common())
             print(f'warning: {given} contains files of other kinds, which are left out: {listed}', file=sys.stderr)
         for path, own in found.items():
             files.setdefault(os.path.abspath(path), (path, own))
