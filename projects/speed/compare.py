@@ -102,8 +102,7 @@ def parse_args() -> argparse.Namespace:
         nargs='*',
         default=['off'],
         metavar='MODE',
-        help="modes of torch.compile, of which reduce-overhead uses CUDA graphs; 'off'; "
-        "'pixels': only products of pixels and tokens, on a CPU (without a mode: default)",
+        help="modes of torch.compile, of which reduce-overhead uses CUDA graphs; 'off' (without a mode: default)",
     )
     how.add_argument(
         '--token-products',

@@ -17,7 +17,6 @@ from vt.files import read_json
 
 from . import gpu_report, gpu_tables
 from .scaling import Line, draw_lines, exponent, scaling_lines
-from .settings import PIXELS
 from .speeds import by_kind, read_pairs, read_speeds
 
 # Columns of the table of ceilings.
@@ -41,9 +40,8 @@ SETTINGS = (NECKS, 'necks-contiguous_800x1216', 'necks-default-allocator_800x121
 HALF = 'necks-bfloat16_800x1216'
 FOLDED = ('segmentors-folded_800x1216', *(f'{name}-folded' for name in RESNETS))
 NEEDED = {*MODELS, *SCALING, *TOKENS, *SETTINGS, HALF, *FOLDED}
-# Not every machine has these: VT in backbone and neck, skinny products compiled, images of the embedded data's size.
+# Not every machine has these: VT in backbone and neck, images of the embedded data's size.
 SYSTEMS, SMALL = 'systems_512x512', 'small'
-COMPILED = ('necks-pixels_800x1216', 'segmentors-pixels_800x1216')
 OTHER_TABLES = ('startup', 'loading_steps')  # of other tools; the page has a table of each that is there
 INFERENCE, INFERENCE_PARTS = 'inference_cpu.json', 'inference_parts_cpu.json'
 UTILISATION = 0.3  # of a GPU's measured rate of matrix products, by models whose training was not measured on it
@@ -102,17 +100,16 @@ def compare_machines(folders: list[Path]) -> pd.DataFrame:
 
 
 def _describe_machine(folder: Path) -> pd.Series:
-    paths = [folder / f'{name}_cpu.json' for name in (NECKS, SEGMENTORS, *COMPILED, *RESNETS)]
+    paths = [folder / f'{name}_cpu.json' for name in (NECKS, SEGMENTORS, *RESNETS)]
     speeds = read_speeds([path for path in paths if path.is_file()])
     (ceilings,) = describe_ceilings(speeds).to_dict('records')
     rows = {title: ceilings[title].split(' ')[0] for title in (TITLES['matmul'], TITLES['convolution3x3'])}
     rows['token products by'] = dict(blas='BLAS', onednn='oneDNN')[speeds['token_products'].iloc[0]]
     for kinds in by_kind(read_pairs(speeds.sort_values('kind', kind='stable'))):
         ours = kinds['inference']
-        compiled = ', skinny products compiled' if ours['compile'] == PIXELS else ''
         folded = ', norms folded in inference' if ours['fuse_conv_bn'] else ''
         ratios = ', '.join(f'{kinds[kind]["faster"]:.2f}x' for kind in ('inference', 'training'))
-        rows[f'{ours["name"]}{compiled}{folded}: inference, training'] = ratios
+        rows[f'{ours["name"]}{folded}: inference, training'] = ratios
     return pd.Series(rows, name=speeds['record'].iloc[0].device)
 
 

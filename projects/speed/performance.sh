@@ -56,8 +56,6 @@ measure tokens_resnets "$(resnet 18)" "$(vt_resnet 18)" --batch-sizes 8 --sizes 
 settings=("${segmentors[@]}" --only neck --batch-sizes 1 --no-memory)
 measure necks-contiguous_800x1216 "${settings[@]}" --memory-formats contiguous
 measure necks-bfloat16_800x1216 "${settings[@]}" --dtypes bfloat16
-measure necks-pixels_800x1216 "${settings[@]}" --compile pixels
-measure segmentors-pixels_800x1216 "${segmentors[@]}" --only whole --batch-sizes 1 --no-memory --compile pixels --fuse-conv-bn
 measure segmentors-folded_800x1216 "${segmentors[@]}" --only whole --batch-sizes 1 "${folded[@]}"
 measure necks-default-allocator_800x1216 "${settings[@]}" --default-allocator
 run products products

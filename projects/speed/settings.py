@@ -19,13 +19,11 @@ from vt.analysis import speed
 from vt.errors import UserError
 from vt.files import read_json
 from vt.models.onednn import prepare_for_onednn
-from vt.ops.compiled import compile_pixels
 from vt.ops.token_products import choose_token_library
 
 from .peers import Peer
 
 KINDS = ('inference', 'training')
-PIXELS = 'pixels'  # as Setting.compile: only the skinny matrix products of pixels and tokens
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class Setting(speed.Setting):
 
     Attributes:
         memory_format: memory format of weights and images, ``'channels_last'`` or ``'contiguous'``.
-        compile: ``'off'``, ``PIXELS``, or a mode of ``torch.compile``.
+        compile: ``'off'`` or a mode of ``torch.compile``.
         fuse_conv_bn: in inference, fold batch normalisations into the preceding convolutions, as for deployment.
         token_products: ``'blas'`` or ``'onednn'``, see :mod:`vt.ops.token_products`.
     """
@@ -54,7 +52,6 @@ class Setting(speed.Setting):
     def choose_products(self) -> None:
         """Set the precision of float32 products and the library of token products for this process."""
         choose_token_library(self.token_products)
-        compile_pixels(self.compile == PIXELS)
         super().choose_products()
 
     def place(self, model: nn.Module) -> nn.Module:
@@ -73,7 +70,7 @@ class Setting(speed.Setting):
         """Return the forward pass of a module: folded, compiled, in the precision of the setting."""
         if self.fuse_conv_bn and not module.training:
             module = fuse_conv_bn(copy.deepcopy(module))  # a copy, since training needs the normalisation
-        if self.compile in ('off', PIXELS):
+        if self.compile == 'off':
             return super().forward(module)
         call = super().forward(torch.compile(module, mode=self.compile))
 

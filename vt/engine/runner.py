@@ -36,7 +36,6 @@ from vt.files import interpreting, replacing, write_atomically
 from vt.models.layer_depths import depths_in_model
 from vt.models.onednn import prepare_for_onednn
 from vt.models.recomputation import keep_statistics_in_backward
-from vt.ops.compiled import compile_pixels
 from vt.ops.token_products import choose_token_library
 from vt.registry import HOOKS, RUNNERS
 
@@ -116,7 +115,6 @@ class VTRunner(Runner):
             raise UserError('compile is not tested with fsdp: leave one of them out')
         if self.sharding:
             self.speed = replace(self.speed, token_products='blas')
-        compile_pixels(self.speed.compile_pixels)
         self.process_speed = self.speed.set_process()
         deterministic = self.cfg.get('randomness', {}).get('deterministic')
         self.token_library = choose_token_library('blas' if deterministic else self.speed.token_products)

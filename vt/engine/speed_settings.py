@@ -35,8 +35,6 @@ class SpeedSettings:
         matmul_precision: precision of float32 matrix products on a GPU, see
             :func:`torch.set_float32_matmul_precision`; ``'high'`` is TF32, cuDNN's default for convolutions.
             ``randomness.deterministic`` implies ``'highest'``.
-        compile_pixels: compile the operations between pixels and few tokens, see :mod:`vt.ops.compiled`; on a CPU
-            with a C++ compiler.
         compile: compile backbone and neck in training and tests, see :func:`compile_parts`; a dict contains options of
             ``torch.compile``. mmengine's key ``compile`` compiles the whole training step instead.
         cuda_graphs: replay backbone and neck as CUDA graphs in tests on a GPU, see
@@ -51,7 +49,6 @@ class SpeedSettings:
     fold_norms: bool = True
     cudnn_benchmark: bool = True
     matmul_precision: Literal['highest', 'high', 'medium'] = 'high'
-    compile_pixels: bool = False
     compile: bool | dict = False
     cuda_graphs: bool = False
     train_graphs: bool = False
