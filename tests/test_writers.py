@@ -17,7 +17,6 @@ ALLOWED = {
         *('quant_pre_process', 'quantize_static', 'openvino.save_model'),  # a temporary folder
     },
     'vt/analysis/figures.py': {'figure.savefig'},  # to memory
-    'vt/commands/exported_script.py': {'Image.fromarray(pixels).convert(mode).save'},  # a temporary folder
     'vt/inference/image_files.py': {'mask.save'},  # to memory
     'vt/commands/test.py': {'mmengine.dump'},  # to a text
     'vt/checkpoints/publishing.py': {'save'},  # to bytes

@@ -198,32 +198,39 @@ def test_files_of_an_export_that_do_not_fit_are_one_line(script, tmp_path, capsy
 
 def test_no_script_is_written_that_predicts_something_else(classifier, tmp_path, capsys):
     model = apis.get_model(classifier[0], classifier[1])
-    nodes = f'{MEANS} rows = Flatten (means) scores = MatMul (rows, weight)'
-    write_onnx(tmp_path / 'other.onnx', nodes, '10', weight=np.eye(3, 10))
-    about, content = describe_inputs(model, (3, 32, 32), True), (tmp_path / 'other.onnx').read_bytes()
-    assert write_script(model, about, content, tmp_path) == {}
-    assert 'predict.py is not written: predictions of the script differ' in capsys.readouterr().out
-    assert write_script(model, about | dict(channels='BGR'), content, tmp_path) == {}
-    assert 'inputs of the script differ from those of the test pipeline for ' in capsys.readouterr().out
+    about = describe_inputs(model, (3, 32, 32), True)
+    for changed, scores, reason in (
+        ({}, lambda x: [np.eye(1, 10)], 'predictions of the script differ'),
+        (dict(channels='BGR'), None, 'inputs of the script differ from those of the test pipeline'),
+    ):
+        assert write_script(model, about | changed, scores, tmp_path) == {}
+        assert f'predict.py is not written: {reason}' in capsys.readouterr().out
     assert not (tmp_path / 'predict.py').exists()
     (tmp_path / 'predict.py').write_text('mine')
-    assert write_script(model, about, content, tmp_path) == {}
+    assert write_script(model, about, None, tmp_path) == {}
     assert f'{tmp_path / "predict.py"} is another script, which is kept' in capsys.readouterr().out
     assert (tmp_path / 'predict.py').read_text() == 'mine'
 
 
-def test_no_script_is_written_whose_masks_differ(tmp_path, capsys, monkeypatch):
+def test_masks_of_the_script_are_those_of_the_tool(tmp_path):
     (tmp_path / 'segmentor.py').write_text(SEGMENTOR)
-    model, image = apis.get_model(tmp_path / 'segmentor.py'), torch.randn(2, 3, 128, 128)
-    program = export_program(Network(model), image)
-    about, content = describe_inputs(model, image.shape[1:], program.open_size), program.onnx
-    assert write_script(model, about, content, tmp_path)['task'] == 'segmentation'
-    (tmp_path / 'predict.py').unlink()
-    for correct, wrong in (('encode_mask(result', 'encode_mask((result + 1) % 11'), ('mask[0])', '".bmp")')):
-        assert correct in script_text()
-        monkeypatch.setattr('vt.commands.exported_script.script_text', script_text().replace(correct, wrong).__str__)
-        assert write_script(model, about, content, tmp_path) == {}
-        assert 'masks of the script differ from those of tools/predict.py' in capsys.readouterr().out
+    torch.save(dict(state_dict=apis.get_model(tmp_path / 'segmentor.py').state_dict()), tmp_path / 'segmentor.pth')
+    for name in ('image.png', 'image.tif', 'within/image.png'):
+        (tmp_path / 'images' / name).parent.mkdir(parents=True, exist_ok=True)
+        write_waves(tmp_path / 'images' / name, 128, 128)
+    network = ('segmentor.py', 'segmentor.pth')
+    succeed(call('export.py', *network, '--formats', 'onnx', '--out-dir', '.', cwd=tmp_path))
+    succeed(call('predict.py', *network, 'images', '--masks', 'own', cwd=tmp_path))
+    assert (
+        len(predict_alone(tmp_path, tmp_path / 'segmentor.onnx', tmp_path / 'images', '--masks', tmp_path / 'made'))
+        == 3
+    )
+    masks = {path.relative_to(tmp_path / 'own') for path in (tmp_path / 'own').rglob('*.png')}
+    assert masks == {path.relative_to(tmp_path / 'made') for path in (tmp_path / 'made').rglob('*.*')}
+    for mask in masks:
+        with Image.open(tmp_path / 'own' / mask) as own, Image.open(tmp_path / 'made' / mask) as made:
+            assert (own.size, own.mode, own.getpalette()) == (made.size, made.mode, made.getpalette())
+            assert np.mean(np.asarray(own) == np.asarray(made)) > 0.999
 
 
 FORMATS = dict(int8=['.int8.onnx'], openvino=['.xml', '.bin'], aot=['.aot.pt2'])

@@ -20,7 +20,7 @@ from torch.utils.data import Dataset, Subset
 
 from vt.analysis.speed import time_interleaved
 from vt.analysis.tables import print_table
-from vt.apis.exporting import Network, Run, answered_by, encode, export_program, largest_difference
+from vt.apis.exporting import Network, Run, answered_by, encode, export_program, largest_difference, run_onnx
 from vt.apis.model_zoo import get_model, name_of, resolve_config
 from vt.engine.run_record import describe_device
 from vt.engine.speed_settings import use_threads
@@ -82,7 +82,7 @@ def export(args: argparse.Namespace) -> None:
     if runs:
         about = describe_inputs(model, images.shape[1:], program.open_size)
         if {'onnx', 'int8'} & runs.keys():
-            about |= write_script(model, about, program.onnx, args.out_dir)
+            about |= write_script(model, about, run_onnx(program.onnx), args.out_dir)
         write_json(about, args.out_dir / f'{name}.json')
     if args.benchmark:
         enter_times(rows, runs, network, images[:1])
