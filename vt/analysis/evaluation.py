@@ -145,12 +145,7 @@ def _scores(metrics: dict[str, float], found: dict[str, Any], key: str) -> dict[
 
 
 def evaluate_single_label(labels: np.ndarray, scores: np.ndarray, names: Sequence[str]) -> dict[str, Any]:
-    """Metrics of images with one label each.
-
-    Args:
-        labels: ``(N,)``.
-        scores: probabilities, ``(N, C)``.
-        names: of the classes.
+    """Metrics of images with one label each, from labels ``(N,)`` and probabilities ``(N, C)``.
 
     Returns:
         ``metrics`` (top-k, and macro means over the classes that have images), ``per_class``, ``confusions`` (of
@@ -177,12 +172,7 @@ def count_pairs(labels: np.ndarray, predicted: np.ndarray, number: int) -> csr_a
 
 
 def evaluate_several_labels(labels: np.ndarray, scores: np.ndarray, names: Sequence[str]) -> dict[str, Any]:
-    """Metrics of images with any number of labels.
-
-    Args:
-        labels: whether an image has a label, ``(N, C)``.
-        scores: of each label alone, 0 to 1, ``(N, C)``.
-        names: of the classes.
+    """Metrics of images with any number of labels, ``(N, C)``, from the score of each label alone, 0 to 1, ``(N, C)``.
 
     Returns:
         ``metrics`` (mAP over the classes that have images), and ``per_class`` at a threshold of 0.5, with the average
@@ -218,12 +208,8 @@ def _per_class(labels: np.ndarray, predictions: np.ndarray, names: Sequence[str]
 def calibration(confidences: np.ndarray, correct: np.ndarray) -> tuple[float, list[dict[str, float]]]:
     """Expected calibration error, 0 to 1, and the bins of equal width that it is from.
 
-    Args:
-        confidences: the score of each predicted class, ``(N,)``.
-        correct: whether the prediction is right, ``(N,)``.
-
-    Returns:
-        The mean over images of ``|accuracy - confidence|`` of their bin; a bin holds its upper bound.
+    It is the mean over images of ``|accuracy - confidence|`` of their bin; a bin holds its upper bound. ``confidences``
+    are the scores of the predicted classes, ``(N,)``, and ``correct`` says which are right.
     """
     bins = np.clip(np.ceil(confidences * BINS).astype(int) - 1, 0, BINS - 1)
     counts, confidence, accuracy = (np.bincount(bins, each, BINS) for each in (None, confidences, correct))

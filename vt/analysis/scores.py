@@ -46,11 +46,7 @@ class Change:
 def label_run(work_dir: Path) -> dict[str, Any]:
     """Read the record of a finished run, with the label of its work directory, ``LABEL_seed-SEED``.
 
-    Folds of a cross-validation share a label, as seeds do.
-
-    Raises:
-        MissingFileError: the run is not finished.
-        UserError: the record is damaged, or the run was trained without validation.
+    Folds of a cross-validation share a label, as seeds do. A damaged record, or one without validation, is a UserError.
     """
     record = _read(work_dir, KEYS)
     if not record.get('metrics'):
@@ -63,16 +59,10 @@ def label_run(work_dir: Path) -> dict[str, Any]:
 
 
 def describe_run(work_dir: Path) -> dict[str, str]:
-    """Describe a finished run as a row of a table, with the score of its last validation.
+    """Describe the finished run in a work directory as a row of a table, with the score of its last validation.
 
-    If ``tools/test.py --benchmark`` was run on a checkpoint of it, its test score and speed are further columns.
-
-    Args:
-        work_dir: work directory of ``tools/train.py``.
-
-    Raises:
-        MissingFileError: the run has no record, since it was not trained to the end.
-        UserError: a record is damaged.
+    If ``tools/test.py --benchmark`` was run on a checkpoint of it, its test score and speed are further columns. A
+    run without record, since it was not trained to the end, or with a damaged one, is a UserError.
     """
     training, benchmark = _read(work_dir, ['config']), Path(f'{work_dir}.benchmark.json')
     measured, again = training, 'measure it: tools/test.py --benchmark'
@@ -182,13 +172,8 @@ def describe(records: Sequence[dict], labels: Sequence[str] = ()) -> list[dict[s
 def describe_sweep(records: Sequence[dict], speed: bool = True) -> list[dict[str, str]]:
     """Return the rows of :func:`describe` with the 95 % intervals of the means, from the spread pooled over all rows.
 
-    Args:
-        records: see :func:`describe`.
-        speed: add the training speed in images/s.
-
-    Raises:
-        UserError: also if the runs are of several configs, or if the settings of the runs of one label and fold differ,
-            as after an edit of the config.
+    With ``speed`` they have the training speed in images/s. Runs of several configs are a UserError, and runs of one
+    label and fold whose settings differ, as after an edit of the config.
     """
     if len(configs := {run['config'] for run in records}) > 1:
         raise UserError(f'the runs are of {" and ".join(sorted(configs))}: give each sweep its own --work-dir')

@@ -34,7 +34,7 @@ SHORTEST_RUN = 0.01  # seconds on a GPU
 def time_interleaved(
     steps: dict[Hashable, Step], device: torch.device, title: str, rounds: int, warmup: int = 3, seconds: float = 60.0
 ) -> dict[Hashable, np.ndarray]:
-    """Time steps in turn.
+    """Time steps in turn; return the seconds of each round, ``(rounds,)``, by the names of the steps.
 
     A GPU is synchronised around each run. There, a run repeats a short step until it takes about ten milliseconds, so
     that a step is launched while the previous one is still computed.
@@ -43,12 +43,8 @@ def time_interleaved(
         steps: steps to time, by name.
         device: their device.
         title: title of the progress bar.
-        rounds: number of runs of each step after the warm-up.
-        warmup: number of runs of each step before timing.
+        rounds, warmup: number of runs of each step, and of those before timing.
         seconds: approximate time limit; it reduces the number of rounds, to 3 at least.
-
-    Returns:
-        Seconds of each round, ``(rounds,)``, by name.
     """
     repeats = dict.fromkeys(steps, 1)
     for _ in range(warmup):
@@ -146,11 +142,7 @@ class Workload:
         return count_complexity(skeleton, self.inputs[:1].to('meta', torch.float32), mode='tensor')
 
     def step(self, kind: str) -> Step:
-        """Return a step, and set the model to its mode.
-
-        Args:
-            kind: ``'inference'``, or ``'training'``: forward, loss, backward and SGD update.
-        """
+        """Return a step of ``'inference'``, or ``'training'``: forward, loss, backward and SGD update; set the mode."""
         self.module.train(kind == 'training')
         forward = self.setting.forward(self.module)
         if kind == 'inference':
@@ -177,14 +169,7 @@ class Workload:
 def compare(
     models: dict[str, nn.Module], setting: Setting, kind: str, rounds: int, seconds: float
 ) -> list[dict[str, Any]]:
-    """Measure models in one setting; in every round each takes a step.
-
-    Args:
-        models: the models by name; the first is the reference.
-        setting: how they run; they are moved to its device.
-        kind: ``'inference'`` or ``'training'``.
-        rounds: number of steps of each model.
-        seconds: approximate time limit.
+    """Measure models, by name, in inference or training in one setting, to whose device they are moved, interleaved.
 
     Returns:
         Of each model ``model``, its name, ``kind``, ``seconds`` of each step, ``flops``, multiply-adds of one image,

@@ -43,13 +43,8 @@ def measure_tokenizers(
 ) -> dict[str, dict]:
     """Measure entropy, foreground gain and reach of a model's visual tokens on images of a test set.
 
-    Maps, and the self-attention W of the relation, are averaged over heads; the paper's model has one head.
-
-    Args:
-        model: model with tokenizers.
-        dataset: test set.
-        indices: indices of the images.
-        background: background classes; all others are foreground.
+    Maps, and the self-attention W of the relation, are averaged over heads; the paper's model has one head. Classes
+    that are not ``background`` are foreground.
 
     Returns:
         For each tokenizer the size of its maps and the measures, averaged over images and, unless named ``of_tokens``,
@@ -146,14 +141,7 @@ def print_tokenizers(tokenizers: dict[str, dict], name: str, images: int) -> Non
 
 
 def attention_entropy(attention: Tensor) -> Tensor:
-    """Compute the entropy of attention maps: ``E = -sum of A log A`` over the pixels, in nats (section 6).
-
-    Args:
-        attention: maps that sum to one, ``(..., H, W)``.
-
-    Returns:
-        Entropies, ``(...)``, from 0 (one pixel) to :func:`uniform_entropy`.
-    """
+    """Entropy of attention maps ``(..., H, W)``: ``E = -sum of A log A`` over the pixels, in nats (section 6)."""
     return torch.special.entr(attention).sum(dim=(-2, -1))
 
 
@@ -165,17 +153,10 @@ def uniform_entropy(height: int, width: int) -> float:
 def foreground_and_background(
     labels: Tensor, background: Sequence[int], size: tuple[int, int]
 ) -> tuple[Tensor, Tensor]:
-    """Compute the share of foreground and of background in each cell of a map's grid.
+    """Compute the share of foreground and of background in each cell of a map's grid, ``(N, H, W)`` float64 each.
 
-    Each cell averages over the pixels that it covers. Pixels with label 255 are neither.
-
-    Args:
-        labels: class of each pixel, ``(N, height, width)``, of any size.
-        background: background classes; all others are foreground.
-        size: H and W of the grid.
-
-    Returns:
-        Shares of foreground and of background in 0 to 1, ``(N, H, W)`` float64 each.
+    Each cell averages over the pixels that it covers, of labels ``(N, height, width)`` of any size. Pixels with label
+    255 are neither.
     """
     is_background = torch.isin(labels, torch.tensor(background, dtype=labels.dtype, device=labels.device))
     masks = torch.stack([~is_background, is_background], dim=1) & (labels != IGNORED_LABEL).unsqueeze(1)
@@ -190,12 +171,8 @@ def attention_density(attention: Tensor, region: Tensor) -> Tensor:
     background, minus one. Section 6 does not say how images are averaged. Average densities over images before
     dividing: otherwise an image whose background gets almost no attention dominates.
 
-    Args:
-        attention: maps that sum to one, ``(N, L, H, W)``.
-        region: share of the region in each cell, ``(N, H, W)``.
-
-    Returns:
-        Densities, ``(N, L)``: 1 for uniform attention, NaN for images in which the region is empty.
+    Maps ``(N, L, H, W)`` sum to one; the region is its share in each cell, ``(N, H, W)``. Densities are ``(N, L)``: 1
+    for uniform attention, NaN for images in which the region is empty.
     """
     region = region.to(attention)
     shares = torch.einsum('nlhw,nhw->nl', attention, region)
@@ -249,14 +226,13 @@ def measure_tokens(
     labels: Tensor | None = None,
     background: Sequence[int] = (0,),
 ) -> list[dict[str, Tensor]]:
-    """Compute all measures of the tokens of one relation, for each tokenizer.
+    """Compute all measures of the tokens of one relation, for each tokenizer, such as one per level of a pyramid.
 
     Args:
-        maps: attention of each tokenizer, such as one per level of a pyramid, ``(N, L_i, H_i, W_i)``.
+        maps: attention of each tokenizer, ``(N, L_i, H_i, W_i)``.
         relation: W over the tokens of all maps, ``(N, L, L)``; None if there is no self-attention.
         image_size: height and width of the image, which every map covers.
-        labels: class of each pixel, ``(N, height, width)``; None without labels.
-        background: background classes.
+        labels, background: class of each pixel, ``(N, height, width)``, if known, and background classes.
 
     Returns:
         A dict per tokenizer from names of measures to ``(N, L_i)``, a value per token, or ``(N, 1)``; NaN for measures
