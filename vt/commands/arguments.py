@@ -27,17 +27,12 @@ PATHS = re.compile(r'load_from|(?!drop_path)(.*_)?(path|root|dir|file|folder|pre
 
 
 def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -> None:
-    """Import and call a command with the arguments of its tool.
+    """Import and call a command, ``'module:function'`` in a package, with the arguments of its tool.
 
     The import is done here, because ``--help`` should not import PyTorch. Files, names and logs are UTF-8 in any
     locale, for which Python is started again if need be. Checkpoints are read weights-only unless the
     arguments trust them. User errors are reported in one line that begins with the path of the config or the name of
     the command.
-
-    Args:
-        command: ``'module:function'`` in the package.
-        args: arguments of the tool.
-        package: prefix of the module.
     """
     if sys.getfilesystemencoding() != 'utf-8' and 'utf8' not in sys._xoptions:  # PYTHONUTF8=0 and no locale of UTF-8
         os.execv(sys.executable, [sys.executable, '-X', 'utf8', *sys.orig_argv[1:]])
@@ -124,12 +119,7 @@ def _parse_word(text: str) -> int | float | bool | str | None:
 
 
 class ToolParser(argparse.ArgumentParser):
-    """Parser of a tool: one sentence above the options, an example below them.
-
-    Args:
-        description: what the tool does.
-        example: a command to run in the root of the repository.
-    """
+    """Parser of a tool: one sentence above the options, an example, run in the root of the repository, below them."""
 
     def __init__(self, description: str, example: str, **options: Any) -> None:
         if Path(sys.argv[0]).name.startswith('vt '):  # python -m vt, from any folder

@@ -19,11 +19,7 @@ from .outputs import check_output, write_measured
 
 
 def benchmark(args: argparse.Namespace) -> None:
-    """Measure all models interleaved, in every setting; print medians and ratios to the first model.
-
-    Raises:
-        UserError: two models have the same name.
-    """
+    """Measure all models interleaved, in every setting; print medians and ratios to the first model."""
     check_output(args.out, *args.configs)
     if len({name_of(config) for config in args.configs}) < len(args.configs):
         raise UserError('two of the models have the same name; give each once, or copy a config to another name')
@@ -44,11 +40,7 @@ def benchmark(args: argparse.Namespace) -> None:
 
 
 def read_settings(args: argparse.Namespace) -> list[Setting]:
-    """Return every combination of the values of the arguments.
-
-    Raises:
-        UserError: a wrong size, a device that does not exist, or TensorFloat-32 on a CPU.
-    """
+    """Return every combination of the values of the arguments; a UserError names one that cannot be used here."""
     states = []
     for device in args.devices or ['cuda' if torch.cuda.is_available() else 'cpu']:
         is_gpu = require_device(device).type == 'cuda'
@@ -60,11 +52,7 @@ def read_settings(args: argparse.Namespace) -> list[Setting]:
 
 
 def parse_size(text: str) -> tuple[int, ...]:
-    """Parse a size: ``'224'``, ``'800x1216'`` (height, width) or ``'16x224x224'`` (frames, height, width).
-
-    Raises:
-        UserError: the text is not a size.
-    """
+    """Parse ``'224'``, ``'800x1216'`` (height, width) or ``'16x224x224'`` (with frames), or raise a UserError."""
     numbers = text.split('x')
     if len(numbers) > 3 or not all(number.isdecimal() for number in numbers):
         raise UserError(

@@ -20,11 +20,7 @@ from .outputs import check_output
 
 
 def explore(args: argparse.Namespace) -> None:
-    """Serve a page on this machine until it is interrupted, or write a report.
-
-    Raises:
-        UserError: a file does not exist, cannot be read or written; the port is in use.
-    """
+    """Serve a page on this machine until it is interrupted, or write a report."""
     chosen = [(args.config, args.checkpoint), *([args.compare] if args.compare else [])]
     files = find_files(args.inputs, (*IMAGES, '.npy'))
     check_output(args.html, *(path for pair in chosen for path in pair), *files)
@@ -47,11 +43,7 @@ def explore(args: argparse.Namespace) -> None:
 
 
 def serve(models: Models, images: list[ShownImage], port: int) -> None:
-    """Serve the page until Ctrl-C, SIGTERM or SIGHUP. Its files are in a private folder, deleted when it ends.
-
-    Raises:
-        UserError: Gradio is not installed, or the port cannot be served.
-    """
+    """Serve the page until Ctrl-C, SIGTERM or SIGHUP. Its files are in a private folder, deleted when it ends."""
     try:
         from vt.explorer.page import build_page, launch
     except ImportError as error:

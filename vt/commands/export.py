@@ -41,8 +41,7 @@ CALIBRATION = 128  # images to calibrate int8
 def export(args: argparse.Namespace) -> None:
     """Compare each format with the model on real inputs, write those that agree, and measure their speed on request.
 
-    Raises:
-        UserError: outputs of a format differ by more than the tolerance, or int8 loses too much; it is not written.
+    For a format that differs, or int8 that loses too much, there is a UserError at the end; it is not written.
     """
     check_output(args.out, args.config, args.checkpoint)
     use_threads()
@@ -111,11 +110,7 @@ def why_refused(row: dict[str, Any], args: argparse.Namespace) -> str | None:
 def read_inputs(model: Any, files: list[Path], dataset: Callable[[Config], Dataset], number: int) -> Iterator[Tensor]:
     """Yield normalised inputs ``(1, 3, H, W)`` or ``(1, 3, T, H, W)``, of a video its first view.
 
-    Args:
-        model: the model.
-        files: images or videos.
-        dataset: builds a data set for the config of the model, from which ``number`` samples are taken without files.
-        number: number of samples.
+    They are those of files or, without any, ``number`` samples of the data set that ``dataset`` builds for the config.
     """
     if files:
         samples = map(Samples(model.cfg), files)

@@ -26,8 +26,7 @@ from vt.inference.inputs import input_shape
 def write_script(model: Any, about: dict[str, Any], run: Run, folder: Path) -> dict[str, Any]:
     """Write ``predict.py``, which needs no PyTorch, if it predicts what the model does; else print why not.
 
-    Returns:
-        What the script reads besides ``about``: preprocessing and postprocessing.
+    Return what the script reads besides ``about``: preprocessing and postprocessing.
     """
     path, text = folder / 'predict.py', script_text()
     try:

@@ -12,15 +12,7 @@ from vt.files import temporary_folder, write_json
 
 
 def check_output(out: str | Path | None, *inputs: str | Path | None) -> None:
-    """Check an output path before any work is done.
-
-    Args:
-        out: path of the file to write; None for none.
-        *inputs: paths of files that are read.
-
-    Raises:
-        UserError: the path is one of the inputs, or a folder, or its folder can neither be written to nor created.
-    """
+    """Raise a UserError, before any work is done, if a file cannot be written to a path, or is one of the inputs."""
     if out is None:
         return
     out = Path(out)
@@ -33,11 +25,7 @@ def check_output(out: str | Path | None, *inputs: str | Path | None) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Check before any work is done that a folder can be written to, or created.
-
-    Raises:
-        UserError: it cannot, such as in a file or on a read-only disk.
-    """
+    """Raise a UserError, before any work is done, if a folder can neither be written to nor created."""
     while not os.path.lexists(folder):
         folder = folder.parent
     try:

@@ -37,11 +37,7 @@ NAMED = 20  # files listed in the final error
 
 
 def predict(args: argparse.Namespace) -> None:
-    """Predict, print a table, and write results, figures and masks on request.
-
-    Raises:
-        UserError: wrong arguments, no files; or, at the end, files that could not be read.
-    """
+    """Predict, print a table, and write results, figures and masks on request; at the end name files not read."""
     if args.out and args.out.suffix not in ('.json', '.csv'):
         raise UserError(f'--out {args.out}: results are written as .json or .csv')
     if args.batch_size < 1 or args.top_k < 1:
@@ -115,8 +111,7 @@ def predict(args: argparse.Namespace) -> None:
 def read_thresholds(given: str, classes: Sequence[str] | None) -> float | Tensor:
     """Return a number from 0 to 1, or the threshold with the highest F1 of each class in a ``report.json``.
 
-    Raises:
-        UserError: neither a number nor a report, or a report of other classes.
+    Anything else, also a report of other classes, is a UserError.
     """
     with suppress(ValueError):
         if 0 <= (number := float(given)) <= 1:
@@ -172,11 +167,8 @@ def predict_batch(
 class ResultFile:
     """Context manager that writes each result to ``<out>.part`` at once, and renames this file to ``out`` at the end.
 
-    If the process is interrupted or killed, the file keeps the results so far: a complete CSV, or a JSON list without
-    its last bracket. Without results ``out`` is not written.
-
-    Args:
-        out: path that ends in ``.json`` or ``.csv``.
+    ``out`` ends in ``.json`` or ``.csv``. If the process is interrupted or killed, the file keeps the results so far: a
+    complete CSV, or a JSON list without its last bracket. Without results ``out`` is not written.
     """
 
     def __init__(self, out: Path) -> None:
@@ -189,11 +181,7 @@ class ResultFile:
         return self
 
     def add(self, result: dict[str, Any]) -> None:
-        """Write a result.
-
-        Args:
-            result: a dict with ``file`` and ``predictions``.
-        """
+        """Write a result, a dict with ``file`` and ``predictions``."""
         is_first = self.file is None
         if self.file is None:
             self.file = open_plain(self.part, 'w', newline='')

@@ -93,20 +93,10 @@ def blocks_of(model: nn.Module) -> list[str]:
 def extract_features(
     model: BaseModel, dataset: Dataset, layers: Sequence[str], batch_size: int, title: str = 'Features'
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Compute the features of each layer.
+    """Compute the features ``(S, C)`` of each layer, float32, and the labels ``(S,)``, of a data set and a classifier.
 
     The features of a map are its mean over positions; of tokens their class token or, without one, their mean. Several
-    outputs are concatenated, several views of a video are averaged.
-
-    Args:
-        model: a classifier in evaluation mode, as of :func:`vt.apis.get_model`.
-        dataset: data set of samples for the model.
-        layers: names of parts, or ``HEAD``.
-        batch_size: images per batch.
-        title: title of the progress bar.
-
-    Returns:
-        Features ``(S, C)`` of each layer, float32, and labels ``(S,)``.
+    outputs are concatenated, several views of a video are averaged. A layer is the name of a part, or ``HEAD``.
 
     Raises:
         UserError: the model is not a classifier, images do not have one label each, or a layer has no features.
