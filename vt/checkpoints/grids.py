@@ -41,16 +41,10 @@ class FileGrids:
     _first: Size | None = field(default=None, init=False)  # grid of the first positions of the model
 
     def find(self, own: Size, number: int, count: Callable[[Size], int] = math.prod) -> Size:
-        """Return the grid of ``number`` positions in a file.
+        """Return the grid of ``number`` positions in a file, for a model with the grid ``own``.
 
-        Args:
-            own: grid of the model.
-            number: number of positions in the file.
-            count: number of positions of a grid; for tables of offsets, number of offsets of a window.
-
-        Raises:
-            UserError: the grid is neither given nor in the file's config, and cannot be inferred; or the given grid has
-                another number of positions.
+        ``count`` gives the number of positions of a grid; for tables of offsets, the number of offsets of a window. A
+        UserError says that the grid is not known, or that the given one has another number of positions.
         """
         self._first = self._first or own
         side = next((side for side in range(1, 1 + math.isqrt(max(0, number))) if count((side, side)) == number), 0)

@@ -24,12 +24,7 @@ ZOOS = {
 
 
 def locate(name: str) -> Path:
-    """Return the file of a path, an address or a name in a model zoo, downloaded if needed.
-
-    Raises:
-        UserError: the name does not exist.
-        FileError: the file cannot be downloaded.
-    """
+    """Return the file of a path, an address or a name in a model zoo, downloaded if needed; or raise a UserError."""
     scheme, separator, model = name.partition('://')
     if not separator:
         return Path(name).expanduser()
@@ -58,9 +53,7 @@ def _fetch(address: str) -> Path:
 def read_timm(name: str) -> dict[str, torch.Tensor]:
     """Return the state dict of a pretrained model of timm, such as ``'swin_tiny_patch4_window7_224.ms_in1k'``.
 
-    Raises:
-        UserError: timm is not installed, or has no weights of this name.
-        FileError: they cannot be downloaded.
+    Without timm or weights of this name there is a UserError, a FileError if they cannot be downloaded.
     """
     with fetching(f'timm://{name}'), torch.random.fork_rng(devices=[]):  # timm initialises weights before loading
         import timm

@@ -21,7 +21,7 @@ OF_THE_RUN = re.compile(r'^(work_dir|load_from|resume) = .*\n', re.MULTILINE)  #
 
 
 def publish(checkpoint: Path, out: Path, config: str | None = None) -> Path:
-    """Write the weights of a checkpoint to a safetensors file, which cannot contain code.
+    """Write the weights of a checkpoint to a safetensors file, which cannot contain code; return its path.
 
     Averaged weights (EMA) are used if the checkpoint has them. The header contains the versions of VT and of libraries,
     the text of the config, the classes of the data set, epoch and iteration.
@@ -30,9 +30,6 @@ def publish(checkpoint: Path, out: Path, config: str | None = None) -> Path:
         checkpoint: checkpoint of mmengine.
         out: path to write; the first eight digits of the content's SHA-256 are added to its name.
         config: text of the config; by default the one in the checkpoint.
-
-    Returns:
-        Path of the file.
 
     Raises:
         UserError: a file cannot be read or written, or has other content.
@@ -48,11 +45,7 @@ def publish(checkpoint: Path, out: Path, config: str | None = None) -> Path:
 
 
 def write_published(out: Path, state: dict[str, Tensor], texts: dict[str, str]) -> Path:
-    """Write a safetensors file; the first eight digits of the content's SHA-256 are added to its name.
-
-    Raises:
-        UserError: the name has another suffix, or the file cannot be written.
-    """
+    """Write a safetensors file, or raise a UserError; the name gets the first eight digits of the content's SHA-256."""
     if out.suffix != SUFFIX:
         raise UserError(f'{out}: the name of a published checkpoint must end with {SUFFIX}')
     content = as_safetensors(state, texts)
@@ -77,8 +70,7 @@ def as_safetensors(state: dict[str, Tensor], texts: dict[str, str]) -> bytes:
 def show(path: Path) -> None:
     """Print the header of a published checkpoint, the config last, after comparing the digits in its name.
 
-    Raises:
-        UserError: the file is of another kind, or was changed.
+    A file that was changed, or is of another kind, is a UserError.
     """
     if path.suffix != SUFFIX:
         raise UserError(f'{path} is not a {SUFFIX} file: only these have a description')

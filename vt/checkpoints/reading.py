@@ -82,11 +82,8 @@ class Checkpoint:
     def state(self, weights: str | None = None) -> dict[str, Tensor]:
         """Return a state dict, without the prefix ``module.`` of a data-parallel model.
 
-        Args:
-            weights: key of the state dict; by default the first of :meth:`state_keys`, or the whole file without one.
-
-        Raises:
-            UserError: there is no such key, or it has no tensors.
+        ``weights`` is its key, which must exist and have tensors; by default the first of :meth:`state_keys`, or the
+        whole file without one.
         """
         keys = self.state_keys()
         if weights is not None and not _has_tensors(self.content.get(weights)):
@@ -182,11 +179,7 @@ def _read(path: Path, map_location: Any) -> dict:
 
 
 def _check_archive(path: Path) -> None:
-    """Check the checksums of an archive, and that its directory declares no more than it holds.
-
-    Raises:
-        DamagedError: a part differs from its checksum, or the parts are larger than the file.
-    """
+    """Check the checksums of an archive, and that its parts are not larger than the file; or raise a DamagedError."""
     try:
         with zipfile.ZipFile(path) as archive:
             size, expanded = path.stat().st_size, sum(part.file_size for part in archive.infolist())
@@ -199,11 +192,7 @@ def _check_archive(path: Path) -> None:
 
 
 def _read_weights_only(path: Path, map_location: Any) -> Any:
-    """Read a file with only PyTorch's own list of names and our placeholders; libraries may have added others.
-
-    Raises:
-        UserError: it asks for more.
-    """
+    """Read a file with PyTorch's own list of names and our placeholders only; or raise a UserError."""
     before = serialization.get_safe_globals()
     serialization.clear_safe_globals()
     try:
@@ -260,8 +249,7 @@ def content_digits(content: bytes) -> str:
 def own_checkpoints(folder: Path) -> list[tuple[int, str, str, Path]]:
     """Return the files of a folder that are named as checkpoints of a run, links too, by their steps.
 
-    Returns:
-        Step, unit (``'epoch'``, ``'iter'``), prefix (``'best_SCORE_'``, ``'interrupted_'``, ``''``) and path of each.
+    Each has a step, unit (``'epoch'``, ``'iter'``), prefix (``'best_SCORE_'``, ``'interrupted_'``, ``''``) and path.
     """
     matches = [(OWN.fullmatch(path.name), path) for path in folder.glob('*.pth')]
     return sorted((int(match[3]), match[2], match[1], path) for match, path in matches if match)
@@ -272,9 +260,6 @@ def find_newest_checkpoint(folder: str | Path) -> tuple[Path | None, list[tuple[
 
     It is the one with the highest position among ``epoch_*.pth``, ``iter_*.pth`` and ``interrupted_iter_*.pth``. The
     best ones have no state of the optimizer.
-
-    Args:
-        folder: the work directory.
 
     Returns:
         Path of the checkpoint or None, and newer checkpoints that are damaged, each with the problem in one line.

@@ -251,9 +251,6 @@ def load_own_parts(model: nn.Module) -> None:
     """Load, by :func:`load_weights`, the parts of libraries that have loaded their ``init_cfg`` themselves.
 
     They only warn of tensors that are missing. Positions of another grid stay as the part has resized them.
-
-    Raises:
-        UserError: a file does not fit.
     """
     for part in unwrap(model).modules():
         init_cfg, own = getattr(part, 'init_cfg', None), getattr(type(part), 'init_weights', None)

@@ -34,21 +34,13 @@ TOGETHER = re.compile(r'\.(query|key|value)[._](weight|bias)$')  # separate in o
 
 
 def to_own_names(model: nn.Module, state: State, prefix: str | None = None) -> tuple[str, State, list[str]]:
-    """Rename the tensors of a file for a model.
+    """Rename the tensors of a file for a model: a backbone, or a whole model with a ``backbone``.
 
-    All formats whose mark occurs in the file are tried with all prefixes of wrappers. The pair that gives the most
-    tensors of the model is used.
-
-    Args:
-        model: a backbone, or a whole model with a ``backbone``.
-        state: tensors of the file by name.
-        prefix: prefix of the names to use; None to find it.
+    All formats whose mark occurs in the file are tried with all prefixes of wrappers, or with the given one. The pair
+    that gives the most tensors of the model is used. Two tensors that get one name and differ are a UserError.
 
     Returns:
         Name of the format, renamed tensors, and names in the file without the prefix.
-
-    Raises:
-        UserError: two tensors of the file get the same name and differ.
     """
     own, backbone = model.state_dict(), getattr(model, 'backbone', model)
     # The names of a library's model are its own, as those of vt.TimmBackbone, or of a family.
@@ -193,18 +185,11 @@ def _neighbours_in_order(tensor: Tensor) -> Tensor:
 
 
 def adapt_channels(weight: Tensor, number: int) -> Tensor:
-    """Adapt the weight of a convolution to another number of input channels, as timm's ``adapt_input_conv`` does.
+    """Adapt the weight ``(out, old, ...)`` of a convolution to another number of input channels.
 
-    A single channel gets the sum of the old ones. Several get those of the old channels 0, 1, 2, 0, 1, ..., multiplied
-    by old / new number of channels. An image whose channels are equal gives the same output if all old channels are
-    used equally often.
-
-    Args:
-        weight: weight ``(out, old, ...)``.
-        number: number of new input channels.
-
-    Returns:
-        Weight ``(out, number, ...)`` of the same dtype.
+    As in timm's ``adapt_input_conv``, a single channel gets the sum of the old ones. Several get those of the old
+    channels 0, 1, 2, 0, 1, ..., multiplied by old / new number of channels. An image whose channels are equal gives the
+    same output if all old channels are used equally often.
     """
     old = weight.shape[1]
     exact = weight.to(torch.promote_types(weight.dtype, torch.float32))
@@ -216,14 +201,7 @@ def adapt_stem(model: nn.Module, state: dict[str, Tensor], exempt: tuple[str, ..
     """Adapt, in place, the convolutions whose input is the image to the number of channels of the model.
 
     They are recognised by shape: file and model differ only in the number of input channels, and the file has three.
-
-    Args:
-        model: a backbone, or a model with one.
-        state: tensors of the file under the model's names.
-        exempt: prefixes of names that are not changed.
-
-    Returns:
-        A note for the log; empty if nothing was adapted.
+    Names that begin as ``exempt`` says are not changed. Return a note for the log, empty if nothing was adapted.
     """
     adapted, new = [], 0
     for name, part in model.named_modules():
