@@ -70,11 +70,7 @@ class GraphedFeatures:
         self.pool = torch.cuda.graph_pool_handle() if torch.cuda.is_available() else None
 
     def __call__(self, inputs: Tensor) -> Any:
-        """Return the features of images, which the next call overwrites, for any shape: clone what is kept longer.
-
-        Raises:
-            UserError: there are more than ``MOST_SHAPES`` input shapes.
-        """
+        """Return the features of images, which the next call overwrites, for any shape: clone what is kept longer."""
         shape = tuple(inputs.shape)
         if shape not in self.captured:
             if len(self.captured) == MOST_SHAPES:

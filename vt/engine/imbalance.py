@@ -26,11 +26,8 @@ def enter_imbalance(cfg: Config) -> tuple[Config, str | None]:
     - ``'balanced'`` repeats images of rare classes with MMEngine's ``ClassBalancedDataset``, so that the counts become
       proportional to their square roots (Gupta et al., "LVIS", 2019).
 
-    Returns:
-        The changed config, and a line for the log that says what was set, None without ``imbalance``.
-
-    Raises:
-        UserError: the config corrects imbalance already.
+    Return the changed config, and a line for the log that says what was set, None without ``imbalance``. A config that
+    corrects imbalance already is a UserError.
     """
     cfg = copy.deepcopy(cfg)
     method = cfg.pop('imbalance', None)
@@ -75,9 +72,7 @@ def enter_imbalance(cfg: Config) -> tuple[Config, str | None]:
 def class_weights(counts: Counter[int], number: int) -> list[float]:
     """Return class weights for a softmax loss, ``images / (classes * images of the class)``, with mean 1 over images.
 
-    Args:
-        counts: number of images of each label; a class without images gets the weight 1.
-        number: number of classes.
+    A class without images gets the weight 1; ``number`` is that of the classes.
     """
     present = [label for label in range(number) if counts[label]]
     total = sum(counts[label] for label in present)
@@ -87,10 +82,7 @@ def class_weights(counts: Counter[int], number: int) -> list[float]:
 def positive_weights(counts: Counter[int], number: int, images: int) -> list[float]:
     """Return weights of positive images for one sigmoid per class: number of negative over number of positive images.
 
-    Args:
-        counts: number of images of each label; a class without positive or negative images gets the weight 1.
-        number: number of classes.
-        images: number of images.
+    A class without positive or negative images gets the weight 1; ``number`` is that of the classes.
     """
     return _rounded(
         (images - counts[label]) / counts[label] if 0 < counts[label] < images else 1.0 for label in range(number)

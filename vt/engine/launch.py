@@ -72,11 +72,7 @@ def default_device() -> torch.device:
 
 
 def require_device(device: str | torch.device | None) -> torch.device:
-    """Return a device after checking that it works on this machine; None is the CPU.
-
-    Raises:
-        UserError: the device cannot be used.
-    """
+    """Return a device, the CPU for None, or raise a UserError if it cannot be used on this machine."""
     try:
         found = torch.device('cpu' if device is None else device)
         torch.zeros(1, device=found).item()

@@ -16,13 +16,8 @@ AUTO = 'auto'
 def enter_num_classes(cfg: Config, datasets: Sequence[dict], classes: Sequence[str] | None = None) -> None:
     """Replace ``num_classes='auto'`` in the model and its preprocessor by a number, in place.
 
-    Args:
-        cfg: the config.
-        datasets: its data sets, inside wrappers; the classes are those of the first that can be read.
-        classes: names of the classes of a checkpoint, which come before those of the data.
-
-    Raises:
-        UserError: the data cannot be read, or have no class names.
+    The classes are those of a checkpoint, if given, or of the first of the data sets, inside wrappers, that can be
+    read. Without names of classes there is a UserError.
     """
     places = [cfg.get('model'), cfg.get('data_preprocessor')]
     parts = [part for part in dicts_in(places) if part.get('num_classes') == AUTO]

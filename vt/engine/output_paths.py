@@ -10,14 +10,10 @@ NAME_BYTES, PATH_BYTES = 200, 1000  # of a name and of a relative path; file sys
 
 
 def distinct_paths(wished: Mapping[str, Path], suffix: str = '.png') -> dict[str, Path]:
-    """Return a relative path for the output of each input.
+    """Return a relative path for the output of each input, as wished, with a suffix.
 
     Parent directories (``..``) and control characters are removed, and long names are shortened. Paths that would be
     the same file, also on file systems that ignore case, get ``-2``, ``-3`` and so on from the second one.
-
-    Args:
-        wished: preferred relative path of each input.
-        suffix: suffix of all outputs.
     """
     safe = {file: _inside(path) for file, path in wished.items()}
     safe = {file: path.with_name(f'{path.name.removesuffix(suffix)}{suffix}') for file, path in safe.items()}

@@ -73,11 +73,7 @@ def _per_channel(value: Any) -> tuple:
 
 
 def check_image_channels(cfg: Config) -> None:
-    """Check settings that have a wrong effect on images of ``vt.LoadBands``.
-
-    Raises:
-        UserError: the preprocessor swaps channels, or a step of a pipeline assumes 8-bit values.
-    """
+    """Raise a UserError if images of ``vt.LoadBands`` get swapped channels, or a step that assumes 8-bit values."""
     turn = preparation_of(cfg).turn
     for name in LOADERS:
         for dataset in leaves((cfg.get(name) or {}).get('dataset')):

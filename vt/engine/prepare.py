@@ -76,8 +76,7 @@ class Request:
 def prepare(path: str, request: Request) -> Config:
     """Read a config for a run, check it, and complete it with what every run gets.
 
-    Raises:
-        UserError: as from :func:`read_config`; a setting that does not exist, has no effect or is no valid value.
+    A setting that does not exist, has no effect or is no valid value is a UserError.
     """
     *_, (_, cfg) = prepare_in_steps(path, request)
     return cfg
@@ -98,15 +97,12 @@ def prepare_in_steps(path: str, request: Request) -> Iterator[tuple[str, Config]
 def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
     """Read a config, apply options, and import the library of its default scope.
 
-    A config is a Python file: reading it runs it and all configs that it inherits.
+    A config is a Python file: reading it runs it and all configs that it inherits. An error in it is a UserError with
+    file and line.
 
     Args:
         path: path of the config, or ``timm:NAME``.
         options: options of ``--cfg-options`` by their keys, such as ``model.backbone.depth``.
-
-    Raises:
-        MissingFileError: the file does not exist.
-        UserError: running the file fails (the message names file and line), or an option does not fit.
     """
     *_, (_, cfg) = read_in_steps(path, Request(options or {}))
     return cfg
@@ -181,14 +177,8 @@ def enter_cfg_options(cfg: Config, request: Request) -> Config:
 def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
     """Set ``--cfg-options`` in a config in place, and import the packages that a new ``custom_imports`` names.
 
-    Dicts merge as in configs. The next index of a list appends a part: ``custom_hooks.1.type=EMAHook``.
-
-    Args:
-        cfg: the config.
-        options: values by their dotted keys, such as ``model.backbone.depth``.
-
-    Raises:
-        UserError: an option does not fit the config, or a package cannot be imported.
+    Dicts merge as in configs. The next index of a list appends a part: ``custom_hooks.1.type=EMAHook``. An option that
+    does not fit the config is a UserError.
     """
     for key, value in options.items():
         name, *path = key.split('.')
@@ -240,10 +230,6 @@ def enter_fold(cfg: Config, _: Request) -> Config:
 
     The folds are those of MMPretrain's ``KFoldDataset``, with the samples shuffled once. If the config tests on its
     validation data, it tests on the fold as well; other test data are not changed.
-
-    Raises:
-        UserError: there is no such fold, ``num_folds`` without ``fold``, several data sets or none, or the config
-            already has other folds.
     """
     fold, number = cfg.get('fold'), cfg.get('num_folds', NUM_FOLDS)
     if fold is None:
@@ -264,10 +250,6 @@ def enter_val_fraction(cfg: Config, _: Request) -> Config:
     """Apply ``val_fraction``: hold out a fraction of each class of the training data for validation.
 
     Where there is no folder of the training split, the data are those in the folder above it.
-
-    Raises:
-        UserError: no fraction, ``fold`` is set as well, several data sets or none, a config that holds out another
-            fraction, or a folder of splits with other names.
     """
     fraction = cfg.get('val_fraction')
     if fraction is None:
@@ -368,14 +350,11 @@ def enter_arguments(cfg: Config, request: Request) -> Config:
 
 
 def enter_image_size(cfg: Config, _: Request) -> Config:
-    """Apply ``image_size``: the side in pixels of the images that the model gets in training.
+    """Apply ``image_size``: the side in pixels of the images that the model gets in training, which must be square.
 
     All sizes in pipelines, of padding and of sliding windows are scaled by the same factor, so that the last size in
     the training pipeline becomes ``image_size``: with 112, a crop of 224 from 256 becomes a crop of 112 from 128.
     Backbones with an argument ``image_size``, or MMPretrain's ``img_size``, get it as well.
-
-    Raises:
-        UserError: no step sets the size of training images, or they are not square.
     """
     if 'image_size' not in cfg:
         return cfg
@@ -421,14 +400,10 @@ def _scaled(value: Any, ratio: float) -> Any:
 
 
 def enter_amp(cfg: Config, amp: bool) -> None:
-    """Set mixed precision in a config, and the dtype of autocast on a GPU.
+    """Set mixed precision in a config, in place, if ``--amp`` or mmengine's ``AmpOptimWrapper`` asks for it.
 
     ``optim_wrapper`` gets its type and dtype, and with float16 mmengine's dynamic loss scale; bfloat16 needs none.
-    Validation and tests with ``fp16=True`` use the same dtype.
-
-    Args:
-        cfg: config, changed in place.
-        amp: whether ``--amp`` is set; mmengine's ``AmpOptimWrapper`` in the config means the same.
+    Validation and tests with ``fp16=True``, and autocast on a GPU, use the same dtype.
     """
     wrapper = cfg.get('optim_wrapper') or {}
     name = str(getattr(wrapper.get('type'), '__name__', wrapper.get('type'))).rpartition('.')[2]

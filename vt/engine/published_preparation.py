@@ -20,12 +20,8 @@ NEAR = 0.5  # of 255: means that differ by rounding are equal
 def find_preparation(address: str) -> Preparation | None:
     """Return the preprocessing that a library specifies for published weights; None for other files.
 
-    Args:
-        address: ``timm://NAME``, or ``torchvision://ResNet50_Weights.NAME``.
-
-    Raises:
-        UserError: see :func:`vt.checkpoints.public.read_timm`; or the images are neither cropped in the centre nor
-            squashed.
+    The address is ``timm://NAME``, or ``torchvision://ResNet50_Weights.NAME``. Images that are neither cropped in the
+    centre nor squashed are a UserError.
     """
     scheme, _, name = address.partition('://')
     classes: Sequence[str] = ()
@@ -57,21 +53,12 @@ def find_preparation(address: str) -> Preparation | None:
 
 
 def prepare_as_published(cfg: Config, address: str | None, is_told: bool = True) -> Preparation | None:
-    """Set the preprocessing of published weights in a config, in place.
+    """Set the preprocessing of published weights in a classifier's config, in place; return it, None for other weights.
 
-    Args:
-        cfg: of a classifier; mean and deviation of its preprocessor and the middle of its test pipeline are replaced.
-            Where its backbone gives ``image_size``, images have this size, and the margin is in proportion. Of another
-            number of channels than three it keeps its own mean and deviation, or takes those of the channels that
-            :func:`vt.checkpoints.formats.recognise.adapt_channels` takes.
-        address: of the weights; of others than published ones nothing is done.
-        is_told: log what was entered.
-
-    Returns:
-        What was entered.
-
-    Raises:
-        UserError: as :func:`find_preparation`.
+    Mean and deviation of its preprocessor and the middle of its test pipeline are replaced. Where its backbone gives
+    ``image_size``, images have this size, and the margin is in proportion. Of another number of channels than three it
+    keeps its own mean and deviation, or takes those of the channels that
+    :func:`vt.checkpoints.formats.recognise.adapt_channels` takes. With ``is_told`` the log says so.
     """
     found = find_preparation(str(address)) if address else None
     if found is None or 'head' not in cfg.model:

@@ -160,12 +160,9 @@ def describe(error: BaseException) -> str | None:
 def one_line_errors(where: str, traceback: bool = False) -> Iterator[None]:
     """Print user errors as one line on standard error and other errors with their traceback; exit with code 1.
 
-    The traceback is also written to the log of the run, if there is one. With several processes, each names its rank
-    and exits without waiting for the others. Ctrl-C exits with code 130.
-
-    Args:
-        where: start of the line, usually the path of the config.
-        traceback: print the traceback of user errors, too.
+    The line begins with ``where``, usually the path of the config; ``traceback`` prints that of user errors, too. It is
+    also written to the log of the run, if there is one. With several processes, each names its rank and exits without
+    waiting for the others. Ctrl-C exits with code 130.
     """
     try:
         yield

@@ -209,11 +209,7 @@ class VTRunner(Runner):
             compile_parts(model, self.speed.compile if isinstance(self.speed.compile, dict) else {})
 
     def build_train_loop(self, loop: BaseLoop | dict) -> BaseLoop:
-        """Build the training loop.
-
-        Raises:
-            UserError: an epoch has no batch.
-        """
+        """Build the training loop; an epoch without a batch is a UserError."""
         loop = super().build_train_loop(loop)
         if warning := find_left_out_samples(loop.dataloader):
             self.logger.warning(warning)
@@ -277,10 +273,7 @@ class VTRunner(Runner):
         self.logger.info(f'Speed: {self.process_speed}; --amp {amp}; --cfg-options speed: {named}')
 
     def resume(self, filename: str, *args, **kwargs) -> None:
-        """Resume, and give the optimizer's state the memory layout of its weights.
-
-        Errors of the checkpoint's data are one line.
-        """
+        """Resume, data errors in one line, and give the optimizer's state the memory layout of its weights."""
         if self.sharding:
             kwargs['map_location'] = 'cpu'  # where the weights are until they are sharded
         with weights_only(), interpreting(filename):

@@ -54,11 +54,7 @@ class SpeedSettings:
     train_graphs: bool = False
 
     def set_process(self, device: torch.device | None = None) -> str:
-        """Set allocator and threads of this process; return a description for the log.
-
-        Args:
-            device: where the model runs; None for the GPU if there is one.
-        """
+        """Set allocator and threads for a device, None for a GPU if there is one; return a description for the log."""
         on_gpu = torch.cuda.is_available() and (device is None or device.type != 'cpu')
         keeps = self.keep_memory and not on_gpu and keep_freed_memory()
         threads = use_threads(1 if on_gpu else None)
@@ -69,11 +65,7 @@ def compile_parts(model: nn.Module, options: dict[str, Any] | None = None) -> No
     """Compile a model's backbone and neck in place, each at its next call; names and weights do not change.
 
     The rest of a step stays eager, because the loss, the optimizer and logging break graphs, and so does a neck without
-    parameters. A copy of the model is not compiled.
-
-    Args:
-        model: the model; may be wrapped.
-        options: options of :func:`torch.compile`.
+    parameters. A copy of the model is not compiled. ``options`` are those of :func:`torch.compile`.
     """
     for part in parts_of(unwrap(model)):
         if any(True for _ in part.parameters()):
@@ -88,13 +80,10 @@ def parts_of(model: nn.Module) -> list[nn.Module]:
 def to_channels_last(model: nn.Module, weights: bool = True) -> None:
     """Convert a model's weights, and the images from its data preprocessor, to channels_last in place.
 
-    Convolutions then read and write ``(N, H, W, C)`` in memory. The scores of a segmentation head are converted back to
-    the default layout before they are resized for the loss. Only 4-D tensors are converted. Call it before the model is
-    wrapped for DDP, whose buckets have the strides of the weights. A second call has no effect.
-
-    Args:
-        model: the model.
-        weights: whether to convert the weights, too; without it, convolutions still return maps in channels_last.
+    Convolutions then read and write ``(N, H, W, C)`` in memory, also without ``weights``. The scores of a segmentation
+    head are converted back to the default layout before they are resized for the loss. Only 4-D tensors are converted.
+    Call it before the model is wrapped for DDP, whose buckets have the strides of the weights. A second call has no
+    effect.
     """
     for tensor in (*model.parameters(), *model.buffers()) if weights else ():
         tensor.data = _tensor_to_channels_last(tensor.data)
@@ -127,16 +116,13 @@ def _scores_to_contiguous(layer: nn.Module, args: tuple, scores: torch.Tensor) -
 
 
 def use_threads(most: int | None = None) -> int:
-    """Set PyTorch's threads to the available cores, unless ``OMP_NUM_THREADS`` is set; return the number of threads.
+    """Set PyTorch's threads to the available cores, ``most`` at most, unless ``OMP_NUM_THREADS`` is set; return them.
 
     Only physical cores within the affinity of the process and the quota of its container count. They are divided
     between the processes that torchrun started on this machine.
 
     Runs on a GPU use one thread. After a parallel operator, such as the copy of a batch to pinned memory, the other
     threads spin for several milliseconds each, and take the cores from the loading of data, of other runs as well.
-
-    Args:
-        most: maximum number of threads.
     """
     if 'OMP_NUM_THREADS' not in os.environ:
         processes = number_in('LOCAL_WORLD_SIZE', 1)
@@ -146,14 +132,11 @@ def use_threads(most: int | None = None) -> int:
 
 
 def keep_freed_memory() -> bool:
-    """Make glibc keep freed memory for the next step.
+    """Make glibc keep freed memory for the next step; return whether it does.
 
     By default glibc returns large blocks to the system when they are freed. The next step allocates the same memory
-    again, and the system fills it with zeros, which takes up to half of the time of a step on a CPU.
-
-    Returns:
-        Whether the setting was applied. False without glibc, or if the environment configures it (``GLIBC_TUNABLES``,
-        ``MALLOC_*``), which is respected.
+    again, and the system fills it with zeros, which takes up to half of the time of a step on a CPU. Other libraries
+    of C, and settings in the environment (``GLIBC_TUNABLES``, ``MALLOC_*``), stay as they are.
     """
     chosen = any(name == 'GLIBC_TUNABLES' or name.startswith('MALLOC_') for name in os.environ)
     if chosen or platform.libc_ver()[0] != 'glibc':

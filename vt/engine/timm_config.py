@@ -14,13 +14,10 @@ RECIPE = ROOT / 'configs/_base_/recipes/fine_tune_timm.py'
 
 
 def read_timm_config(source: str) -> Config:
-    """Return the config that fine-tunes a classifier of timm on a folder of images.
+    """Return the config that fine-tunes a classifier of timm, ``timm:NAME``, on a folder of images.
 
-    Args:
-        source: ``timm:NAME``. A run begins with the published weights of this name.
-
-    Raises:
-        UserError: timm is not installed, or has no such classifier, or no weights of it.
+    A run begins with the published weights of this name. Without timm, such a classifier or weights, there is a
+    UserError.
     """
     name = source.removeprefix(TIMM)
     cfg = Config.fromfile(RECIPE)

@@ -30,13 +30,10 @@ LAUNCHERS = dict(
 
 
 def join_processes(cfg: Config) -> None:
-    """Join the process group of the config's ``launcher``, with NCCL on GPUs or gloo on CPUs.
+    """Join the process group of the config's ``launcher``, with NCCL on GPUs or gloo on CPUs, or raise a UserError.
 
     On CPUs the model wrapper for CPUs is set in the config, because mmengine's needs GPUs. ``env_cfg.dist_cfg.timeout``
     is the time in seconds to wait for other processes. A second call has no effect.
-
-    Raises:
-        UserError: environment variables of the launcher are missing, or the process group cannot be formed.
     """
     cfg.launcher = set_process_variables(cfg.get('launcher', 'none'))
     if cfg.launcher == 'none':
@@ -84,9 +81,6 @@ def set_process_variables(launcher: str) -> str:
 
     Returns:
         ``'none'``, or ``'pytorch'`` for one of several processes, since the environment is now that of torchrun.
-
-    Raises:
-        UserError: variables of the launcher are missing, or the address of the main process is unknown.
     """
     launcher = find_launcher() if launcher == 'auto' else launcher
     if launcher == 'none':

@@ -69,11 +69,7 @@ class ShardSettings:
 
 
 def shard_run(runner: Runner, settings: ShardSettings) -> None:
-    """Shard a runner's model, averages and optimizer.
-
-    Raises:
-        UserError: float16; no group of processes; no unit occurs in the model, or units share a weight.
-    """
+    """Shard a runner's model, averages and optimizer, or raise a UserError if that is not possible."""
     wrapper, model = runner.optim_wrapper, runner.model
     if isinstance(wrapper, AmpOptimWrapper):
         raise UserError('fsdp trains in float32, or in bfloat16 by --amp, not in float16: leave out AmpOptimWrapper')
