@@ -87,15 +87,7 @@ class Look:
 
 @torch.no_grad()
 def look_at(inferencer: ClassificationInferencer | SegmentationInferencer, source: str | np.ndarray) -> Look:
-    """Predict, and record the attention of the model.
-
-    Args:
-        inferencer: inferencer of images.
-        source: path of a file, or a BGR image ``(height, width, 3)`` uint8.
-
-    Raises:
-        UserError: the image can't be read.
-    """
+    """Predict for an image, a path or BGR ``(height, width, 3)`` uint8, and record the attention of the model."""
     model, sample = inferencer.model, inferencer.pipeline(source)
     segments = is_segmentation(model.cfg)
     image, inputs = seen_by(model, sample, preparation_of(model.cfg).is_bgr)
@@ -151,11 +143,7 @@ def _as_module(record: Record, part: nn.Module) -> Module:
 
 
 def pick_from_test_set(cfg: Config, number: int) -> list[ShownImage]:
-    """Select ``number`` images of a config's test set, spread over its classes.
-
-    Raises:
-        UserError: there is no test set, or its images do not exist.
-    """
+    """Select ``number`` images of a config's test set, spread over its classes; without one there is a UserError."""
     dataset = build_test_set(cfg)
     samples = [dataset[index] for index in spread_over_classes(dataset, number)]
     images = []
@@ -173,12 +161,7 @@ def pick_from_test_set(cfg: Config, number: int) -> list[ShownImage]:
 
 
 def open_image(path: str) -> ShownImage:
-    """Open an image of the user; its size is checked before it is decoded.
-
-    Raises:
-        OSError: the file does not exist.
-        UserError: the file is not an image, or too large.
-    """
+    """Open an image of the user, or raise a UserError or OSError; its size is checked before it is decoded."""
     is_usual = check_image_size(path)
     pixels = read_image(path)[..., ::-1] if is_usual else as_rgb(read_bands(Path(path).read_bytes(), path))
     return ShownImage(Path(path).name, path, shrink(pixels, THUMBNAIL))

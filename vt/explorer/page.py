@@ -27,12 +27,7 @@ NO_TOKENS = '<p>This model has no part with attention over tokens.</p>'
 
 
 class Panel:
-    """The panel of one model: its controls, and the views below them.
-
-    Args:
-        name: name of the model.
-        inferencer: inferencer of the model.
-    """
+    """The panel of one model: its name, its controls, and the views below them."""
 
     def __init__(self, name: str, inferencer: ClassificationInferencer | SegmentationInferencer) -> None:
         self.inferencer = inferencer
@@ -47,11 +42,7 @@ class Panel:
             choice.input(self.draw, [look, *self.choices], [*self.choices, views], **options)
 
     def show(self, source: str | np.ndarray, name: str | None, head: int | None) -> list[Any]:
-        """Show an image; the selected module and head are kept if the model has them.
-
-        Raises:
-            UserError: the image can't be read.
-        """
+        """Show an image, or raise a UserError; the selected module and head are kept if the model has them."""
         look = look_at(self.inferencer, source)
         return [look, *self.draw(look, name, head)]
 
@@ -135,11 +126,7 @@ def build_page(models: Models, images: Sequence[ShownImage]) -> gr.Blocks:
 
 
 def launch(page: gr.Blocks, port: int) -> None:
-    """Serve a page on this machine only, until it is interrupted.
-
-    Raises:
-        UserError: the port cannot be served.
-    """
+    """Serve a page on this machine only, until it is interrupted; a port that cannot be served is a UserError."""
     hosts = Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, 'localhost'])  # against DNS rebinding
     try:
         page.launch(
