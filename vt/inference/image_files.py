@@ -35,10 +35,7 @@ def find_files(inputs: Iterable[str], extensions: tuple[str, ...]) -> dict[str, 
     """Return files given by name or folder, each once, with the paths of their figures.
 
     The path of a figure is the path within the folder, or the name of a file. Where these are equal, it is the path
-    from the folder that all such files are in.
-
-    Raises:
-        UserError: a folder has no file with these extensions.
+    from the folder that all such files are in. A folder without files of these extensions is a UserError.
     """
     files: dict[str, tuple[str, Path]] = {}  # by absolute path
     for given in inputs:
@@ -81,11 +78,7 @@ def read_image(path: str | Path) -> np.ndarray:
 
 
 def load_image(path: str | Path, load: Callable[[], Read | None]) -> Read:
-    """Return what a function makes of an image file, after its size is checked.
-
-    Raises:
-        UserError: the file does not exist, is not an image, damaged, or too large.
-    """
+    """Return what a function makes of an image file, after its size is checked; or raise a UserError."""
     if not os.path.isfile(path):
         raise MissingFileError(f'there is no image {path}')
     loaded = None
@@ -101,8 +94,7 @@ def mask_paths(
 ) -> dict[str, Path]:
     """Return a distinct path ``NAME.png`` for the mask of each file ``NAME.*``, given the paths of its figures.
 
-    Raises:
-        UserError: the folder is a file, or a mask in it, PNG or TIFF, would overwrite an image or a file to keep.
+    A mask, PNG or TIFF, that would overwrite an image or a file to keep is a UserError.
     """
     names = {file: path.name.removesuffix('.png').removesuffix(Path(file).suffix) for file, path in files.items()}
     masks = distinct_paths({file: path.with_name(names[file] or path.name) for file, path in files.items()})
@@ -112,15 +104,9 @@ def mask_paths(
 
 
 def encode_mask(labels: np.ndarray, palette: Sequence[Sequence[int]], image: str) -> tuple[str, bytes]:
-    """Return the suffix and the content of a mask.
+    """Return the suffix and the content of a mask of labels ``(H, W)``, with the georeference of its image.
 
-    Args:
-        labels: labels ``(H, W)``, integers from 0.
-        palette: RGB colours of the classes, 0 to 255.
-        image: path of the image, whose georeference is kept.
-
-    Raises:
-        UserError: a class without colour or above 16 bits, or a damaged georeference.
+    A class without a colour in the palette, RGB from 0 to 255, or above 16 bits, is a UserError.
     """
     if labels.max() >= min(len(palette), LABELS):
         raise UserError(f'class {labels.max()} has no colour of {len(palette)}, or is above those of 16 bits')

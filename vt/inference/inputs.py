@@ -74,14 +74,10 @@ class Samples:
         self.suffixes = VIDEOS if self.has_frames else images  # of supported files
 
     def __call__(self, file: ImageSource) -> dict:
-        """Return the sample of a file or of an image.
+        """Return the sample of a file or of an image, or raise a UserError.
 
-        Args:
-            file: path, or image ``(height, width, 3)`` of uint8 in OpenCV's channel order. With ``vt.LoadBands`` in
-                the config it is ``(height, width, channels)`` of any numeric type.
-
-        Raises:
-            UserError: the file does not exist, is damaged or of another kind; or an array for a model of videos.
+        An image is ``(height, width, 3)`` of uint8 in OpenCV's channel order; with ``vt.LoadBands`` in the config
+        ``(height, width, channels)`` of any numeric type.
         """
         number, kinds = (self.num_bands, np.number) if self.num_bands else (3, np.uint8)
         is_array = isinstance(file, np.ndarray)
@@ -142,7 +138,7 @@ class SampleInferencer:
         batch_size: int = 1,
         **options: Any,
     ) -> Any:
-        """Return the results of images, or of the files in a folder, one per image.
+        """Return the results of images, or of the files in a folder, one per image; errors are UserErrors.
 
         A single image without options skips the library's progress bar, which starts and ends a thread.
 
@@ -151,9 +147,6 @@ class SampleInferencer:
             return_datasamples: return predictions as elements of data.
             batch_size: as in :meth:`preprocess`.
             **options: those of the library's inferencer, and ``workers`` of :meth:`preprocess`.
-
-        Raises:
-            UserError: ``batch_size`` is less than 1, a folder has no file, or an input cannot be read.
         """
         if batch_size < 1:
             raise UserError(f'batch_size={batch_size} must be at least 1')
@@ -174,15 +167,12 @@ class SampleInferencer:
     def preprocess(
         self, inputs: Sequence[ImageSource], batch_size: int = 1, workers: int | None = None
     ) -> Iterator[dict]:
-        """Yield batches for the model.
+        """Yield batches for the model, or raise a UserError if an input cannot be read.
 
         Args:
             inputs: files, or images ``(height, width, 3)`` of uint8 in OpenCV's channel order.
             batch_size: largest number of images per batch; a batch has images of one size.
             workers: number of threads that read ahead; None for :func:`default_workers`, or 0 for one input.
-
-        Raises:
-            UserError: an input cannot be read.
         """
         workers = default_workers() if workers is None and len(inputs) > 1 else workers or 0
         samples = read_ahead(self.pipeline, inputs, workers, batch_size)
@@ -250,9 +240,6 @@ def input_shape(cfg: Config) -> tuple[int, ...]:
     """Return the shape of the test pipeline's inputs: ``(C, H, W)`` of images, ``(3, T, H, W)`` of one clip.
 
     For a segmentor, which takes any size, it is the size of its training.
-
-    Raises:
-        UserError: the config has no test pipeline.
     """
     if 'input_shape' in cfg:  # of a saved model
         return tuple(cfg.input_shape)

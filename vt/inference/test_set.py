@@ -80,8 +80,7 @@ def _require_images(number: int) -> None:
 def preprocessed(model: nn.Module, dataset: Dataset, indices: Iterable[int]) -> Iterator[tuple[Tensor, Tensor | None]]:
     """Yield preprocessed images, one by one, since their sizes may differ.
 
-    Yields:
-        The image ``(1, 3, height, width)``, and its label map at this size, ``(1, height, width)``, if there is one.
+    Each is ``(1, 3, height, width)``, with its label map at this size, ``(1, height, width)``, if there is one.
     """
     for index in indices:
         batch = pseudo_collate([dataset[index]])
