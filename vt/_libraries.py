@@ -53,9 +53,6 @@ def import_on_demand(package: str, file: str) -> tuple[Callable[[str], Any], Cal
     """Return ``__getattr__`` and ``__dir__`` of a package whose names are imported at their first access.
 
     The imports in its ``__init__.py`` under ``if TYPE_CHECKING``, which are not run, give the location of each name.
-
-    Args:
-        package, file: ``__name__`` and ``__file__`` of the package.
     """
     locations = exported(package, Path(file).parent)
 

@@ -26,15 +26,8 @@ TIFF = (b'II*\0', b'MM\0*', b'II+\0', b'MM\0+')
 def check_image_size(file: str | Path | BytesIO, name: str | Path | None = None) -> bool:
     """Refuse an image that would take gigabytes of memory when it is decoded, or resized by the pipeline.
 
-    Args:
-        file: path or content of the image.
-        name: name in error messages, if it is not ``file``.
-
-    Returns:
-        Whether Pillow can open it. If not, the size is unknown, and the reader reports what is wrong.
-
-    Raises:
-        UserError: too many pixels, or a ratio of the sides above ``MAX_RATIO``.
+    A UserError, which begins with ``name``, by default ``file``, says that it has too many pixels, or a ratio of the
+    sides above ``MAX_RATIO``. Return whether Pillow can open the file. If not, its reader reports what is wrong.
     """
     name = file if name is None else name
     try:

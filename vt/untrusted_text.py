@@ -43,14 +43,8 @@ def folded(name: str) -> str:
 def check_class_names(names: Any, source: str, number: int | None = None) -> tuple[str, ...]:
     """Check class names that a file contains, and return them.
 
-    Args:
-        names: the value in the file.
-        source: its location, which begins the error message.
-        number: required number of names; None for any.
-
-    Raises:
-        UserError: not a sequence of strings, a wrong number of names, or a name that is empty, too long, not in UTF-8,
-            or contains control characters.
+    They must be a sequence of ``number`` strings, if given, each not empty, not too long, in UTF-8 and without control
+    characters; or there is a UserError that begins with ``source``, their location.
     """
     if isinstance(names, (str, bytes)) or not isinstance(names, (Sequence, set, frozenset)):
         raise UserError(f'{source} is {printable(repr(names), 80)}, not a list of names of classes')
@@ -66,12 +60,7 @@ def check_class_names(names: Any, source: str, number: int | None = None) -> tup
 def check_dataset_meta(meta: dict, before: str = '', after: str = '') -> None:
     """Check class names and colours: ``classes`` and ``palette``, also in capitals. Both are optional.
 
-    Args:
-        meta: metadata of a data set in a file.
-        before, after: text around a key in error messages.
-
-    Raises:
-        UserError: wrong names or colours, or a set of names, which has no order.
+    Wrong ones, or a set of names, which has no order, are a UserError, with a text before and after the key.
     """
     for names, colours in (('classes', 'palette'), ('CLASSES', 'PALETTE')):
         found, palette, source = meta.get(names), meta.get(colours), f'{before}{names}{after}'

@@ -86,11 +86,7 @@ class Video:
         return (self.num_frames - 1) / seconds if seconds else 0.0
 
     def read(self, indices: Sequence[int]) -> list[np.ndarray]:
-        """Read frames ``(H, W, 3)`` of ``indices`` in any order, BGR uint8; repeated indices give copies.
-
-        Raises:
-            FileError: a frame can't be decoded.
-        """
+        """Read frames ``(H, W, 3)`` of ``indices`` in any order, repeated ones too, BGR uint8, or raise a FileError."""
         frames: dict[int, np.ndarray] = {}
         for index in sorted({*indices}):
             if index >= self.num_frames or not (self._go(index) or self._go(index, anew=True)):
@@ -168,8 +164,7 @@ class Video:
 def open_video(path: str) -> Video:
     """Open a video: a local file, or the address of a row of a data set, which becomes a temporary file.
 
-    Raises:
-        FileError: see :class:`Video`; or the file does not exist.
+    If it does not exist or cannot be read, there is a FileError.
     """
     if str(path).startswith(ROWS):
         file = tempfile.NamedTemporaryFile()  # noqa: SIM115 - see Video.file
