@@ -6,9 +6,9 @@ from pathlib import Path
 
 import torch
 from mmengine.config import Config
-from torch import nn
+from torch import Tensor, nn
 
-from vt.engine.counting import Complexity, count_complexity, has_neck, neck_inputs
+from vt.engine.counting import Complexity, count_complexity
 from vt.engine.launch import build_model
 
 from .markdown import ROOT, Rows
@@ -42,6 +42,19 @@ def all_tables() -> Iterator[tuple[str, Rows, list[str]]]:
         tables[number] = (f'segmentors at {height}x{width}', compare_segmentors(number))
     for number, (title, rows) in tables.items():
         yield f'Table {number}: {title}', rows, load_tables()['notes'][f'{number}']
+
+
+def has_neck(model: nn.Module) -> bool:
+    """Whether a model has a neck with parameters."""
+    neck = getattr(model, 'neck', None)
+    return neck is not None and any(True for _ in neck.parameters())
+
+
+@torch.no_grad()
+def neck_inputs(model: nn.Module, images: Tensor) -> tuple[Tensor, ...]:
+    """The feature maps that the backbone passes to the neck for ``images``; sets evaluation mode."""
+    model.eval()
+    return tuple(model.backbone(images))
 
 
 @cache  # the tables share their models

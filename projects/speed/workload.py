@@ -10,9 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from docs.reports.complexity import has_neck, neck_inputs
 from vt.analysis import speed
 from vt.analysis.speed import Step
-from vt.engine.counting import Complexity, count_complexity, has_neck, neck_inputs
+from vt.engine.counting import Complexity, count_complexity
 from vt.errors import UserError
 
 from .settings import Setting

@@ -50,19 +50,6 @@ def count_complexity(model: nn.Module, *inputs, **options) -> Complexity:
     return Complexity(counter.get_total_flops() // 2, parameters)
 
 
-def has_neck(model: nn.Module) -> bool:
-    """Return whether a model has a neck with parameters."""
-    neck = getattr(model, 'neck', None)
-    return neck is not None and any(True for _ in neck.parameters())
-
-
-@torch.no_grad()
-def neck_inputs(model: nn.Module, images: Tensor) -> tuple[Tensor, ...]:
-    """Return the feature maps that the backbone passes to the neck for ``images``; sets evaluation mode."""
-    model.eval()
-    return tuple(model.backbone(images))
-
-
 def one_input(dataset: Dataset) -> Tensor:
     """Return the model's input for the first sample of a data set: an image ``(C, H, W)`` or a clip ``(C, T, H, W)``.
 
