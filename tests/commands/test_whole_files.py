@@ -5,17 +5,14 @@ whatever befalls it in ``tests/checkpoints/test_atomic_files.py``. What is writt
 """
 
 import json
-import pickle
 
 import numpy as np
 import pytest
 import torch
-from forked_tools import run_forked
-from tool_runner import ROOT, assert_one_line, call, succeed
+from tool_runner import assert_one_line, call, succeed
 
 from vt.files import as_plain, write_json
 
-LIMITED = ROOT / 'tests/bad_input/limited_tool.py'
 DAMAGES = {
     'cut off': lambda text: text[: len(text) // 2],
     'binary': lambda text: b'\x80\x02\xff\xfe',
@@ -64,42 +61,6 @@ def test_a_damaged_record_is_named_and_the_others_are_reported(kind, runs):
         benchmark = dict(config='a', metrics={'accuracy/top1': 1.0}, flops=1, parameters=1, throughput=2.0)
         damage(runs / 'plain_seed-1.benchmark.json', kind, json.dumps(benchmark))
         assert_named('plain_seed-1.benchmark.json', ('runs', 'resnet18-half_digits'))
-
-
-def test_a_full_disk_leaves_the_earlier_predictions(small_model, tmp_path):
-    """The process cannot write files above half a megabyte."""
-    model = small_model('vt-resnet18-half_digits')[:2]
-    few = ['test_dataloader.dataset.indices=32', 'test_dataloader.batch_size=32']
-    succeed(call('test.py', *model, '--out', 'p.pkl', cwd=tmp_path, options=few))
-    before = (tmp_path / 'p.pkl').read_bytes()
-    assert len(pickle.loads(before)) == 32
-    many = ['test_dataloader.dataset.indices=None']
-    arguments = [LIMITED, 'file-size', ROOT / 'tools/test.py', *model, '--out', 'p.pkl']
-    result = run_forked(*arguments, cwd=tmp_path, options=many)
-    assert_one_line(result, 'p.pkl could not be written (File too large); the existing file is unchanged')
-    assert (tmp_path / 'p.pkl').read_bytes() == before
-
-
-def test_an_export_that_differs_leaves_the_earlier_one(small_model, tmp_path):
-    earlier = tmp_path / 'exported/vt-resnet18-half_digits.pt2'
-    earlier.parent.mkdir()
-    earlier.write_text('whole')
-    arguments = [*small_model('vt-resnet18-half_digits')[:2], '--formats', 'program', '--fixed-size', '--tolerance=-1']
-    assert_one_line(call('export.py', *arguments, cwd=tmp_path), 'program differs by ')
-    assert earlier.read_text() == 'whole'
-    assert [path.name for path in earlier.parent.iterdir()] == [earlier.name]
-
-
-def test_predicted_maps_take_their_names_whole(small_model, tmp_path):
-    few = ['test_dataloader.dataset.indices=4', 'test_dataloader.batch_size=2', 'test_dataloader.num_workers=0']
-    unfinished = tmp_path / 'maps/.vt-killed.part'
-    unfinished.mkdir(parents=True)
-    (unfinished / 'of a killed test.png').write_text('half')
-    (unfinished / 'in_use.lock').write_text('')
-    model = small_model('vt-fpn_r18_digit-scenes')[:2]
-    succeed(call('test.py', *model, '--out', 'maps', cwd=tmp_path, options=few))
-    assert len(list((tmp_path / 'maps').iterdir())) == 4
-    assert not unfinished.exists()
 
 
 def test_a_report_writes_to_its_folder_alone(runs):
