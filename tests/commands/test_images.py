@@ -1,15 +1,20 @@
 """Images: of tokens on a user's own images, of predictions in folders, and no input is ever written over."""
 
+from argparse import Namespace
+
 import cv2
 import numpy as np
 import pytest
 import torch
 from bad_input.small_runs import FOLDER, SCENES
 from mmengine.config import Config
+from mmengine.structures import PixelData
 from tool_runner import assert_one_line, call, succeed
 
+import vt
 from vt.analysis.attention.token_figure import look, name_part
 from vt.apis import get_model
+from vt.commands.test import WriteMaps
 from vt.engine.launch import build_model
 from vt.engine.preparation import preparation_of
 from vt.inference.inputs import Samples
@@ -109,6 +114,17 @@ def test_predictions_are_images_of_their_own_and_overwrite_no_input(animals, tmp
     result = call('test.py', *animals, '--show-dir', 'data/images', cwd=tmp_path)
     assert_one_line(result, '.png: choose another folder')
     assert [file.read_bytes() for file in files] == before
+
+
+@pytest.mark.parametrize(('largest', 'first'), [(255, 0), (254, 1), (255, 1), (65534, 1)])
+def test_a_map_has_the_numbers_of_the_annotations_in_8_or_16_bits(largest, first, tmp_path):
+    path, labels = str(write(tmp_path / 'a.jpg')), torch.tensor([[[0, largest], [1, 2]]])
+    data = vt.ImagesAndMasks(data_root=str(tmp_path), data_prefix=dict(img_path=''), reduce_zero_label=bool(first))
+    hook = WriteMaps(tmp_path / 'maps')
+    hook.before_test(Namespace(test_dataloader=Namespace(dataset=data)))
+    hook.after_test_iter(None, 0, outputs=[Namespace(img_path=path, pred_sem_seg=PixelData(data=labels))])
+    found = cv2.imread(str(tmp_path / 'maps/a.png'), cv2.IMREAD_UNCHANGED)
+    assert (found.tolist(), found.dtype) == ((labels[0] + first).tolist(), 'u1' if largest + first < 256 else 'u2')
 
 
 def test_maps_and_overlays_have_names_of_their_own_and_overwrite_no_input(scenes, tmp_path):
