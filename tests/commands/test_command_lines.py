@@ -16,9 +16,11 @@ from forked_tools import run_forked
 from mmengine.config import Config
 from mmpretrain.registry import MODELS
 from PIL import Image
-from tool_runner import ROOT, SMALL_CLASSIFIER, call, succeed
+from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line, call, succeed
 
+from vt.apis import get_model
 from vt.commands.arguments import run
+from vt.inference.test_set import build_test_set
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18-half_digits.py'
 FEW = ['train_cfg.max_epochs=1', *SMALL_CLASSIFIER]
@@ -72,22 +74,36 @@ def test_a_training_is_resumed_benchmarked_and_reported(trained_digits, tmp_path
 
 
 def test_amp_no_validate_and_auto_scale_lr(tmp_path):
-    arguments = [CONFIG, '--amp', '--no-validate', '--auto-scale-lr', '--work-dir', 'out']
+    """Of a config for an accelerator too, whose wrapper a CPU does not have."""
+    arguments = ['--amp', '--no-validate', '--auto-scale-lr', '--work-dir', 'out']
     options = [*FEW, 'train_dataloader.batch_size=8', 'optim_wrapper.accumulative_counts=2']
-    result = succeed(call('train.py', *arguments, cwd=tmp_path, options=options))
+    wrapper = [f'optim_wrapper.{each}' for each in ('type=AmpOptimWrapper', 'loss_scale=dynamic', 'dtype=float16')]
+    result = succeed(call('train.py', CONFIG, *arguments, cwd=tmp_path, options=[*options, *wrapper]))
     assert '--amp bfloat16' in result.stdout or torch.cuda.is_available()
     assert 'Epoch(val)' not in result.stdout
     assert 'lr: 5.0000e-04' in result.stdout
+    tested = succeed(call('test.py', CONFIG, 'out/epoch_1.pth', '--amp', cwd=tmp_path, options=[*FEW, *wrapper]))
+    assert '--amp bfloat16' in tested.stdout or torch.cuda.is_available()
+    result = call('train.py', CONFIG, cwd=tmp_path, options=[*FEW, wrapper[2]])
+    assert_one_line(result, 'optim_wrapper.dtype has no effect without mixed precision: add --amp, or remove it')
 
 
 def test_a_test_writes_predictions_metrics_and_images(trained_digits, tmp_path):
     model = [trained_digits.parents[2] / 'config.py', trained_digits, '--work-dir', 'test']
-    few = ['test_dataloader.dataset.indices=5']
+    few = ['test_dataloader.dataset.indices=5', 'test_dataloader.batch_size=2']
     succeed(call('test.py', *model, '--out', 'predictions.pkl', '--show-dir', 'images', cwd=tmp_path, options=few))
     assert len(pickle.loads((tmp_path / 'predictions.pkl').read_bytes())) == 5
     assert len(list((tmp_path / 'images').rglob('*.png'))) == 5
-    succeed(call('test.py', *model, '--out', 'metrics.json', '--tta', cwd=tmp_path))
+    succeed(call('test.py', *model, '--out', 'metrics.json', cwd=tmp_path))
     assert 0 <= json.loads((tmp_path / 'metrics.json').read_text())['accuracy/top1'] <= 100
+    succeed(call('test.py', *model, '--out', 'tta.pkl', '--tta', cwd=tmp_path, options=few))
+    scores = torch.stack([each['pred_score'] for each in pickle.loads((tmp_path / 'tta.pkl').read_bytes())])
+    built = get_model(model[0], trained_digits)
+    images = torch.stack([build_test_set(built.cfg)[index]['inputs'] for index in range(5)])
+    views = [built.test_step(dict(inputs=each, data_samples=None)) for each in (images, images.flip(-1))]
+    views = torch.stack([torch.stack([sample.pred_score for sample in view]) for view in views])
+    torch.testing.assert_close(scores, views.mean(dim=0), rtol=0, atol=1e-6)
+    assert (views[0] - views[1]).abs().max() > 1e-5
 
 
 def test_a_test_writes_predicted_maps_and_overlays(segmentor):

@@ -5,14 +5,13 @@ import torch
 from forked_tools import run_forked
 from mmengine.config import Config
 from mmengine.optim import AmpOptimWrapper
-from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
+from tool_runner import ROOT, SMALL_CLASSIFIER
 from torch import nn
 
 from vt.engine.mixed_precision import BFloat16AmpOptimWrapper
 from vt.engine.prepare import choose_dtype, enter_amp
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
-ON_CPU = pytest.mark.skipif(torch.cuda.is_available(), reason='what is said on a CPU')
 OURS = dict(type='vt.BFloat16AmpOptimWrapper', dtype='bfloat16')
 THEIRS = dict(type='AmpOptimWrapper', dtype='float16')
 
@@ -79,30 +78,6 @@ def test_a_wrapper_for_mixed_precision_asks_for_it_and_a_users_own_stays(kind, d
     enter_amp(cfg, amp=False)
     scale = {} if expected is OURS else dict(loss_scale=512.0)
     assert cfg.optim_wrapper.to_dict() == expected | scale
-
-
-@ON_CPU
-def test_a_cpu_computes_in_bfloat16():
-    cfg = config(dtype='float16', loss_scale='dynamic')
-    enter_amp(cfg, amp=True)
-    assert cfg.optim_wrapper.to_dict() == OURS
-
-
-@ON_CPU
-def test_a_config_of_an_accelerators_mixed_precision_trains_and_tests_with_amp(tmp_path):
-    wrapper = "optim_wrapper = dict(type='AmpOptimWrapper', loss_scale='dynamic', dtype='float16')"
-    (tmp_path / 'run.py').write_text(f"_base_ = '{CONFIG}'\n{wrapper}\n")
-    options = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=1', 'model.backbone.base_channels=8']
-    options.append('model.backbone.stem_channels=8')
-    for tool, *arguments in (
-        ['train.py', 'run.py', '--amp', '--no-validate', '--work-dir', 'out'],
-        ['test.py', 'run.py', 'out/epoch_1.pth', '--amp'],
-    ):
-        result = run_forked(tool, *arguments, cwd=tmp_path, options=options)
-        assert result.returncode == 0, result.stderr
-        assert '--amp bfloat16' in result.stdout
-    result = run_forked('train.py', CONFIG, cwd=tmp_path, options=[*options, 'optim_wrapper.dtype=float16'])
-    assert_one_line(result, 'optim_wrapper.dtype has no effect without mixed precision: add --amp, or remove it')
 
 
 def test_the_forward_pass_is_in_bfloat16_weights_in_float32_and_nothing_is_scaled():
