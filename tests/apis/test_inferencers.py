@@ -9,6 +9,7 @@ import torch
 from apis.small_models import SMALL, write_image
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
+from mmpretrain.structures import DataSample
 from video.written_videos import write
 
 from vt import apis, record_attention
@@ -38,17 +39,12 @@ def test_an_image_of_the_networks_size_is_classified_as_the_sample_that_it_is(sm
             assert result['pred_class'] == str(int(expected.pred_label))
 
 
-def test_mixed_precision_is_the_key_of_tests(small_model, tmp_path):
-    _, checkpoint, model, sample = small_model(CLASSIFIER)
-    image = str(write_image(tmp_path / 'image.png', sample['inputs']))
-    cfg = model.cfg.copy()
-    cfg.test_cfg = dict(fp16=True)
-    inferencer, dtypes = apis.inferencer_of(cfg, checkpoint), set()
-    inferencer.model.backbone.register_forward_hook(lambda *call: dtypes.add(call[-1][-1].dtype))
-    (found,), (expected,) = inferencer(image), apis.inferencer_of(model)(image)
-    assert dtypes == {torch.bfloat16}
-    assert found['pred_scores'] == pytest.approx(expected['pred_scores'], abs=0.02)
-    assert found['pred_scores'].dtype == np.float32
+def test_classes_of_equal_scores_are_in_their_order_and_the_first_is_the_prediction(small_model):
+    scores = torch.tensor([0.1, 0.2, 0.1, 0.2, 0.2, 0.1, 0.05, 0.05, 0, 0])
+    prediction = DataSample().set_pred_score(scores).set_pred_label(scores.argmax())
+    for number in (1, 2, 5, None):
+        entries = apis.inferencer_of(small_model(CLASSIFIER)[2]).describe(prediction, number)['predictions']
+        assert [entry['label'] for entry in entries] == [1, 3, 4, 0, 2, 5, 6, 7, 8, 9][:number]
 
 
 def test_files_are_decoded_once_by_threads_in_their_order(tmp_path, monkeypatch):
@@ -127,29 +123,23 @@ BLACK = np.zeros((40, 40, 3), np.uint8)
 
 
 @pytest.mark.parametrize(
-    ('call', 'message'),
+    ('name', 'call', 'message'),
     [
-        (lambda inferencer: inferencer(BLACK, batch_size=0), 'batch_size=0 must be at least 1'),
-        (lambda inferencer: inferencer('none.png'), 'there is no image '),
-        (lambda inferencer: inferencer('text.png'), 'is no image'),
-        (lambda inferencer: apis.extract_tokens(inferencer.model, BLACK), 'images is a single image'),
-        (lambda inferencer: apis.extract_tokens(inferencer.model, [BLACK / 1.0]), r'is \(40, 40, 3\), float64'),
+        (CLASSIFIER, lambda inferencer: inferencer(BLACK, batch_size=0), 'batch_size=0 must be at least 1'),
+        (CLASSIFIER, lambda inferencer: inferencer('none.png'), 'there is no image '),
+        (CLASSIFIER, lambda inferencer: inferencer('text.png'), 'is no image'),
+        (CLASSIFIER, lambda inferencer: apis.extract_tokens(inferencer.model, BLACK), 'images is a single image'),
+        (CLASSIFIER, lambda inferencer: apis.extract_tokens(inferencer.model, [BLACK / 1.0]), r'3\), float64'),
+        (VIDEOS, lambda inferencer: inferencer('gone.mp4'), r'^there is no video .*gone.mp4$'),
+        (VIDEOS, lambda inferencer: inferencer(BLACK), 'takes videos: give the path of a file, not an array'),
     ],
 )
-def test_what_can_not_be_predicted_is_one_line(call, message, small_model, tmp_path, monkeypatch):
+def test_what_can_not_be_predicted_is_one_line(name, call, message, small_model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'text.png').write_bytes(b'text')
     with pytest.raises(UserError, match=message) as error:
-        call(apis.inferencer_of(small_model(CLASSIFIER)[2]))
+        call(apis.inferencer_of(small_model(name)[2]))
     assert '\n' not in str(error.value)
-
-
-def test_a_model_of_videos_takes_no_arrays_and_names_the_file_that_is_gone(small_model):
-    inferencer = apis.inferencer_of(small_model(VIDEOS)[2])
-    with pytest.raises(UserError, match=r'^there is no video .*gone.mp4$'):
-        inferencer('gone.mp4')
-    with pytest.raises(UserError, match='takes videos: give the path of a file, not an array'):
-        inferencer(BLACK)
 
 
 def test_tokens_maps_and_attention_are_the_recorders(small_model):

@@ -107,8 +107,8 @@ def test_segments_of_any_size_are_shares_overlays_and_indexed_masks_with_a_geore
     tags += [(34735, 'H', 8, keys, True), (42113, 's', 2, '0', True)]  # the last: the images' value without data
     tifffile.imwrite(tmp_path / 'data/place.tiff', pixels[..., ::-1], photometric='rgb', extratags=tags)
     tifffile.imwrite(tmp_path / 'data/no_place.tif', pixels[..., ::-1], photometric='rgb')
-    arguments = [config, checkpoint, 'data', '--masks', 'masks', '--out', 'r.json', '--out-dir', 'drawn']
-    succeed(call('predict.py', *arguments, cwd=tmp_path))
+    arguments = [config, checkpoint, 'data', '--masks', 'masks', '--out', 'r.json', '--out-dir', 'drawn', '--top-k=1']
+    assert succeed(call('predict.py', *arguments, cwd=tmp_path)).stdout.count(' %') == 4  # the file has all classes
     entries = {entry['file']: entry for entry in json.loads((tmp_path / 'r.json').read_text())}
     assert [entries['data/more/a.b.bmp'][side] for side in ('height', 'width')] == [100, 128]
     overlay = cv2.imread(str(tmp_path / 'drawn/more/a.b.bmp.png'))
@@ -124,6 +124,7 @@ def test_segments_of_any_size_are_shares_overlays_and_indexed_masks_with_a_geore
         assert (np.asarray(written) == labels).all()
         shares = {row['label']: row['share'] for row in entries[f'data/{image}']['predictions']}
         assert shares == pytest.approx({label: (labels == label).mean() for label in np.unique(labels)}, abs=1e-6)
+        assert [*shares.values()] == sorted(shares.values(), reverse=True)
         colours = np.array(inferencer.model.dataset_meta['palette'])[labels]
         assert (np.asarray(written.convert('RGB')) == colours).all()
     with tifffile.TiffFile(tmp_path / 'masks/place.tif') as file:

@@ -148,13 +148,20 @@ def test_predicted_labels_follow_the_thresholds(tmp_path):
     (result,) = inferencer(path)
     assert result['pred_label'] == sorted(np.argsort(scores)[-3:].tolist())
     assert result['pred_class'] == [names[label] for label in result['pred_label']]
-    report = dict(per_class=[dict(name=name, best_threshold=2.0) for name in names])
-    report['per_class'][4]['best_threshold'] = float(scores[4])
-    report['per_class'][5]['best_threshold'] = None  # a class without samples: 0.5
+    assert result['pred_score'] == scores[result['pred_label']].tolist()
+    (sample,) = inferencer(path, return_datasamples=True)
+    for top_k, shown in ((1, 3), (3, 3), (5, 5)):  # predicted labels are shown in any case
+        entries = inferencer.describe(sample, top_k)['predictions']
+        assert [entry['predicted'] for entry in entries] == [True] * 3 + [False] * (shown - 3)
+    report = dict(per_class=[dict(name=name, best_threshold=None) for name in names])  # without samples: 0.5
+    least, most = int(scores.argmin()), int(scores.argmax())
+    report['per_class'][least]['best_threshold'] = float(scores[least])
+    report['per_class'][most]['best_threshold'] = 2.0
     (tmp_path / 'report.json').write_text(json.dumps(report))
     inferencer.thresholds = read_thresholds(str(tmp_path / 'report.json'), names)
     (result,) = inferencer(path)
-    assert {*result['pred_label']} - {5} == {4}
+    assert {*result['pred_label']} == {least, *np.flatnonzero(scores >= 0.5)} - {most}
+    assert [read_thresholds(number, names) for number in ('0', '0.3', '1')] == [0, 0.3, 1]
 
 
 @pytest.mark.parametrize(
