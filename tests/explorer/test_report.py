@@ -13,12 +13,10 @@ from mmengine.dataset import pseudo_collate
 from tool_runner import call, succeed
 
 from vt import apis, record_attention
-from vt.analysis.attention.token_measures import measure_tokenizers
 from vt.commands.explore import serve
 from vt.errors import UserError
-from vt.explorer.looking import look_at, pick_from_test_set
+from vt.explorer.looking import Look, Module, look_at, pick_from_test_set
 from vt.explorer.views import describe_module
-from vt.inference.test_set import build_test_set
 
 
 @pytest.fixture(scope='module')
@@ -82,14 +80,27 @@ def test_levels_of_a_segmentor_and_their_measures(small_model):
     assert list(look.modules) == [f'neck.tokenizers.{level}' for level in range(4)]
     assert look.overlay.shape == (128, 128, 3)
     assert sum(each['share'] for each in look.predictions) == pytest.approx(1)
-    measured = measure_tokenizers(inferencer.model, build_test_set(inferencer.model.cfg), [0], [0])
-    for name, module in look.modules.items():
+    for module in look.modules.values():
         assert module.relation.shape == (1, 12, 12)
         assert module.maps.shape == module.reads.shape
-        rows = {view.name: view.rows for view in describe_module(look, name, 0)}['measures']
-        assert [float(row['entropy']) for row in rows] == pytest.approx(measured[name]['entropy_of_tokens'], abs=1e-4)
-        reach = torch.tensor([float(row['reach']) for row in rows])
-        assert reach.square().mean().sqrt() == pytest.approx(measured[name]['reach'], abs=1e-4)
+
+
+@pytest.mark.parametrize('head', range(4))
+def test_numbers_of_a_head_or_of_the_mean_and_a_row_a_token(head):
+    torch.manual_seed(0)
+    maps, relation = torch.rand(2, 3, 4, 5), torch.rand(3, 3, 3)
+    squares = dict(spread=torch.tensor([0.04, 0.09, 0.16]), reach=torch.tensor([0.25, 0.36, 0.49]))
+    module = Module(maps, relation, measures=squares | dict(to_others=torch.tensor([0.1, 0.2, 0.3])))
+    assert [*module.heads] == [0, 1, 2, 3]
+    assert [*Module(maps[:1]).heads] == [0]
+    views = describe_module(Look(torch.rand(3, 8, 8), [], None, dict(a=module)), 'a', head)
+    found = {view.name: np.array([[*row.values()] for row in view.rows], float) for view in views if view.rows}
+    expected = relation[head - 1] if head else relation.mean(dim=0)
+    np.testing.assert_allclose(found['relation'], np.column_stack([[1, 2, 3], expected]), atol=1e-4)
+    seen = maps[head - 1] if head in (1, 2) else maps.mean(dim=0)  # there is no third head of the maps
+    entropies = torch.distributions.Categorical(seen.flatten(1)).entropy()
+    columns = [[1, 2, 3], entropies, [0.2, 0.3, 0.4], [0.5, 0.6, 0.7], [10, 20, 30]]
+    np.testing.assert_allclose(found['measures'], np.column_stack(columns), atol=1e-4)
 
 
 def test_a_missing_gradio_is_named(monkeypatch):
