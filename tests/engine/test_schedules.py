@@ -81,6 +81,31 @@ def test_at_its_own_length_a_recipe_is_mmengines_schedule_to_the_last_bit(name):
     assert max(found) == pytest.approx(lr)
 
 
+STEPS = dict(type='vt.MultiStepLR', milestones=[3, 6], of=9)
+DECAY = dict(type='vt.ExponentialLR', gamma=0.5, of=4)
+COOLED = dict(type='vt.CosineAnnealingLR', begin=1, cool_down=2)
+WARM = dict(type='vt.WarmUpLR', start_factor=0.2)
+LENGTHS = [
+    (STEPS, [[1, 1, 1, 0.1, 0.1, 0.1, 0.01, 0.01, 0.01], [1, 0.1, 0.1, 0.01], [1]]),  # in the second rounded
+    (DECAY, [[1, 0.25], [0.5 ** (epoch / 2) for epoch in range(8)]]),
+    (COOLED, [[1, 1, 0.75, 0.25, 0.25, 0.25], [1, 1, 0.5], [1]]),  # the last two are too short for a cool-down
+    (WARM | dict(length=9), [[0.2, 0.6, 1]]),
+    (WARM | dict(length=1), [[0.2, 1, 1]]),
+]
+
+
+@pytest.mark.parametrize(('scheduler', 'runs'), LENGTHS)
+def test_a_schedule_in_runs_of_other_lengths(scheduler, runs):
+    """Its rate in each epoch, also where lengths become iterations."""
+    for expected in runs:
+        assert rates(scheduler, Config(dict(max_epochs=len(expected))), 1, 1.0) == pytest.approx(expected)
+    if scheduler in (STEPS, COOLED):
+        loop = Config(dict(max_epochs=len(runs[0])))
+        found = rates(scheduler | dict(convert_to_iter_based=True), loop, 4, 1.0)
+        assert found[::4][:4] == pytest.approx(runs[0][:4])
+        assert {*found[-8:]} == {min(found)}
+
+
 def train(folder, schedulers, epochs=1, **options):
     """Train on two iterations an epoch; the learning rate of each, and the warnings."""
     recorder = Recorder()
@@ -94,12 +119,6 @@ RECIPE = [
     dict(type='vt.WarmUpLR', start_factor=0.01, by_epoch=True, length=1, convert_to_iter_based=True),
     dict(type='vt.CosineAnnealingLR', by_epoch=True, begin=1, convert_to_iter_based=True),
 ]
-
-
-def iterations(number):
-    """A run of a loop over iterations."""
-    loop = dict(type='IterBasedTrainLoop', max_iters=number)
-    return dict(train_cfg=loop, checkpoint=dict(by_epoch=False), train_dataloader=loader(batch_size=2))
 
 
 MMENGINES = dict(runner='Runner', default_hooks={}, train_cfg=dict(by_epoch=True, max_epochs=6))
@@ -153,7 +172,8 @@ def test_what_does_not_fit_is_a_warning_with_the_last_rate(schedulers, message, 
 
 
 def test_epochs_in_a_loop_over_iterations_are_a_warning(tmp_path):
-    values, (warning,) = train(tmp_path / 'run', [dict(type='MultiStepLR', milestones=[2])], **iterations(4))
+    options = dict(train_cfg=dict(type='IterBasedTrainLoop', max_iters=4), checkpoint=dict(by_epoch=False))
+    values, (warning,) = train(tmp_path, [dict(type='MultiStepLR', milestones=[2])], **options)
     assert warning.startswith('MultiStepLR counts epochs but the run counts iterations')
     assert set(values) == {0.1}
 
