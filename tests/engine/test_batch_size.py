@@ -1,6 +1,7 @@
 """The largest batch: sizes are doubled until one does not fit."""
 
 import re
+from collections import Counter
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
@@ -19,9 +20,10 @@ CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18-half_digits.py'
 
 
 @pytest.mark.parametrize(
-    ('first', 'images', 'limit', 'found'), [(32, 1000, 300, 256), (32, 100, 300, 100), (1, 9, 1, 1), (32, 100, 31, 0)]
+    ('first', 'images', 'limit', 'found', 'steps'),
+    [(32, 1000, 300, 256, 3), (32, 100, 300, 100, 1), (1, 9, 1, 1, 2), (32, 100, 31, 0, 1)],
 )
-def test_the_largest_of_doubled_sizes_that_fits_is_found(first, images, limit, found, monkeypatch):
+def test_the_largest_of_doubled_sizes_that_fits_is_found(first, images, limit, found, steps, monkeypatch):
     for name in ('empty_cache', 'reset_peak_memory_stats', 'synchronize'):
         monkeypatch.setattr(torch.cuda, name, lambda: None)
     monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)
@@ -29,7 +31,7 @@ def test_the_largest_of_doubled_sizes_that_fits_is_found(first, images, limit, f
     monkeypatch.setattr(batch_size, 'rehearsed_batches', lambda loader, size: iter([('a batch', size)]))
     runner, hook = MagicMock(), batch_size.BatchSizeHook()
     runner.train_dataloader = SimpleNamespace(batch_size=first, dataset=range(images))
-    runner.cfg.optim_wrapper = dict(accumulative_counts=3)
+    runner.cfg.optim_wrapper = dict(accumulative_counts=steps)
 
     def train_step(size, wrapper):
         if size > limit:
@@ -41,7 +43,9 @@ def test_the_largest_of_doubled_sizes_that_fits_is_found(first, images, limit, f
         assert (hook.largest, runner.train_loop.stop_training) == (found, True)
         assert [row['batch'] for row in hook.trials if row['memory (GiB)'] == '1.0'][-1] == str(found)
         assert (hook.trials[-1]['images/s'] == 'out of memory') == (found < images)
-        assert runner.model.train_step.call_count >= 3
+        tried = Counter(call.args[0] for call in runner.model.train_step.call_args_list)
+        assert tried == {size: max(2, steps) if size <= limit else 1 for size in tried}
+        assert runner.optim_wrapper.zero_grad.call_count == len(hook.trials) == len(tried)
     else:
         with pytest.raises(UserError, match='batches of 32 images do not fit'):
             hook.before_train(runner)
