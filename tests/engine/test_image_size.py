@@ -53,7 +53,7 @@ def test_adapters_test_time_augmentation_and_limits_follow():
 
 SEGMENTOR = """
 crop = (512, 512)
-data_preprocessor = dict(type='SegDataPreProcessor', size=crop, test_cfg=dict(size_divisor=32))
+data_preprocessor = dict(type='SegDataPreProcessor', size=crop, test_cfg=dict(size=crop, size_divisor=32))
 model = dict(
     type='EncoderDecoder', data_preprocessor=data_preprocessor, backbone=dict(type='mmseg.VisionTransformer'),
     test_cfg=dict(mode='slide', crop_size=crop, stride=(341, 341)),
@@ -76,7 +76,8 @@ def test_segmentation_by_crops_follows_too(tmp_path):
     resize, crop = cfg.train_dataloader.dataset.pipeline
     assert (resize.scales, crop.crop_size, crop.cat_max_ratio) == ([(512, 256), (1024, 512)], (256, 256), 0.75)
     assert cfg.test_dataloader.dataset.pipeline[0].scale == (1024, 256)
-    assert (cfg.model.data_preprocessor.size, cfg.model.data_preprocessor.test_cfg.size_divisor) == ((256, 256), 32)
+    preprocessor = cfg.model.data_preprocessor
+    assert (preprocessor.size, preprocessor.test_cfg) == ((256, 256), dict(size=(256, 256), size_divisor=32))
     assert (cfg.model.test_cfg.crop_size, cfg.model.test_cfg.stride) == ((256, 256), (170, 170))
     assert cfg.model.backbone.img_size == 256
     cfg.dump(tmp_path / 'again.py')  # as a run leaves its config

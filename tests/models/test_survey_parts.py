@@ -157,6 +157,7 @@ def test_products_with_tokens_that_are_no_neighbours_are_not_counted():
     part, tokens = HadamardAttention(12, 3, kernel_size=3, group_width=4), 20
     linear, convolutions = 12 * (8 + 8 + 12) + 12 * 12, 9 * (8 * 4 + 12) + 8 * 3 * 9
     assert count_complexity(part, torch.randn(1, tokens, 12), (4, 5)).flops == tokens * (linear + convolutions)
+    assert part.training
 
 
 def test_hrformer_gives_its_maps_of_images_of_any_size():

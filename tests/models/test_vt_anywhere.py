@@ -125,7 +125,9 @@ def test_maps_in_place_of_the_last_stage_and_behind_it():
     maps = VTBackbone(backbone, 160, out_indices=(0, 1, 2, 3), **options)(images)
     assert [tuple(x.shape[1:]) for x in maps] == [(40, 16, 16), (80, 8, 8), (160, 4, 4), (160, 4, 4)]
     assert not torch.equal(maps[2], maps[3])
-    behind = VTBackbone(dict(type='RegNet', arch='regnetx_400mf'), 384, out_type='featmap', **SMALL)
+    options = dict(out_type='featmap', num_modules=3, drop_path_rate=0.3, **SMALL)
+    behind = VTBackbone(dict(type='RegNet', arch='regnetx_400mf'), 384, **options)
+    assert [module.projector.drop_path.drop_prob for module in behind.stage] == pytest.approx([0.1, 0.2, 0.3])
     assert [tuple(x.shape[1:]) for x in behind(images)] == [(384, 2, 2)]
 
 
