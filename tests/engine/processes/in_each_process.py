@@ -9,6 +9,7 @@ from torch import distributed, nn
 
 from vt.engine.launch import build_runner
 from vt.engine.processes.distributed import SyncBuffersHook
+from vt.engine.processes.sharding import ShardSettings
 from vt.engine.processes.sync_batch_norm import CPUSyncBatchNorm
 from vt.engine.speed_settings import keep_freed_memory
 
@@ -61,6 +62,11 @@ def average_buffers(rank):
         model.constant,
         model[0].num_batches_tracked,
     )
+
+
+def meshes_of(rank, shards):
+    """The ranks in the mesh of each number of processes that share the weights."""
+    return [ShardSettings(shard_over=each).make_mesh().mesh.tolist() for each in shards]
 
 
 def count_page_faults(rank):

@@ -10,7 +10,8 @@ import time
 import pytest
 import torch
 from engine.interruption.small_runs import log_of, train_small
-from process_groups import free_port, run_processes, start_processes
+from engine.processes.in_each_process import meshes_of
+from process_groups import free_port, run_function, run_processes, start_processes
 from tool_runner import ROOT
 
 from vt.checkpoints.reading import find_newest_checkpoint, load_checkpoint
@@ -84,6 +85,12 @@ def test_a_mesh_of_one_process_is_a_run_without(folder, one):
     torch.testing.assert_close(train(folder, out.name, 1, '--resume', first, env=group), one[3:])
     assert all('over 1 of 1 processes' in log_of(each) for each in (first.parent, out))
     assert_same(load_checkpoint(out / 'epoch_2.pth'), load_checkpoint(folder / 'one' / 'epoch_2.pth'))
+
+
+def test_neighbours_share_a_copy_of_the_weights():
+    """Rows are copies, which exchange gradients."""
+    for found in run_function(2, meshes_of, (None, 1, 2)):
+        assert found == [[0, 1], [[0], [1]], [[0, 1]]]
 
 
 @pytest.mark.slow
