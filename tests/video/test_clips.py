@@ -1,9 +1,13 @@
 """Clips: which frames make one, what is done to all of them alike, and batches and views of them."""
 
+import random
+
 import numpy as np
 import pytest
 import torch
+from mmcv.transforms import BaseTransform
 from mmpretrain.models import ImageClassifier, VideoDataPreprocessor
+from mmpretrain.registry import TRANSFORMS
 from mmpretrain.structures import DataSample
 from video.tiny_video_network import TinyVideoNetwork
 from video.written_videos import draw, write
@@ -44,13 +48,25 @@ def test_frames_of_clips(tmp_path):
     short = dict(img_path=str(write(tmp_path / 'b.avi', frames[:6], 'FFV1')))
     for frame, index in zip(LoadClips(4, 3, num_clips=1).transform(short)['frames'], [0, 3, 5, 5], strict=True):
         assert np.array_equal(frame, frames[index])  # the last one is repeated
+        frame[:] = 0  # which is another array
 
 
-RANDOM = dict(
+@TRANSFORMS.register_module()
+class AddDraw(BaseTransform):
+    """Adds a random number of one generator."""
+
+    draws = dict(python=random.random, numpy=np.random.rand, torch=lambda: torch.rand(()).item())
+
+    def __init__(self, generator):
+        self.draw = self.draws[generator]
+
+    def transform(self, results):
+        return results | dict(img=results['img'] + np.uint8(256 * self.draw()))
+
+
+RANDOM = {generator: dict(type='AddDraw', generator=generator) for generator in AddDraw.draws} | dict(
     crop=dict(type='RandomResizedCrop', scale=24),
-    flip=dict(type='RandomFlip', prob=0.5, direction='horizontal'),
     augment=dict(type='RandAugment', policies='timm_increasing', num_policies=4, total_level=10, magnitude_level=7),
-    erase=dict(type='RandomErasing', erase_prob=0.5, mode='rand', fill_color=[90] * 3, fill_std=[50] * 3),
 )
 
 
@@ -61,14 +77,18 @@ def same_frames(number):
 
 @pytest.mark.parametrize('name', RANDOM)
 def test_a_random_transform_is_alike_for_all_frames_and_differs_over_samples(name):
-    step = SameForAllFrames([RANDOM[name]])
-    seen = set()
+    """Draws go on as after one image, so that two steps do not draw the same numbers."""
+    step, seen = SameForAllFrames([RANDOM[name]]), set()
     for sample in range(12):
-        seed_random(sample)
-        results = step.transform(same_frames(4))
+        afterwards = []
+        for number in (1, 4):
+            seed_random(sample)
+            results = step.transform(same_frames(number))
+            afterwards.append([draw() for draw in AddDraw.draws.values()])
         first, *others = results['frames']
         assert all(np.array_equal(first, other) for other in others)
         assert results['img_shape'] == first.shape[:2]
+        assert afterwards[0] == afterwards[1]
         seen.add(first.tobytes())
     assert len(seen) > 1
 
@@ -164,14 +184,3 @@ def test_probabilities_are_averaged_over_views():
         scores = [sample.pred_score for sample in model.test_step(one)]
         as_images = ImageClassifier.predict(model, model.data_preprocessor(one)['inputs'])
     assert torch.equal(torch.stack(scores), torch.stack([sample.pred_score for sample in as_images]))
-
-
-def test_draws_go_on_after_a_clip_as_after_one_image():
-    """So two steps of a pipeline don't draw the same numbers, and the number of frames changes none."""
-    step = SameForAllFrames([RANDOM['crop'], RANDOM['erase']])
-    states = []
-    for number in (1, 4):
-        seed_random(5)
-        step.transform(same_frames(number))
-        states.append((np.random.rand(), torch.rand(()).item()))
-    assert states[0] == states[1]

@@ -81,9 +81,3 @@ def test_what_cannot_be_read_is_refused(name, tmp_path):
     make(tmp_path / name)
     with pytest.raises(UserError, match=message):
         open_video(tmp_path / name).read([NUMBER - 1])
-
-
-def test_a_frame_that_comes_twice_is_two_arrays(tmp_path):
-    first, second = open_video(write(tmp_path / 'a.avi', draw(5), 'FFV1')).read([4, 4])
-    first[:] = 0
-    assert second.any()
