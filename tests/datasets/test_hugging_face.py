@@ -29,10 +29,11 @@ def layouts(tmp_path_factory):
     """The same data set with its splits, and each split by itself."""
     folder = tmp_path_factory.mktemp('data sets')
     splits = make_splits()
-    splits.save_to_disk(folder / 'saved')
+    splits.save_to_disk(folder / 'saved', num_shards=dict.fromkeys(splits, 2))
     for split, rows in splits.items():
         rows.save_to_disk(folder / 'of one split' / split)
     datasets.Dataset.from_dict(dict(image=[b'a'])).save_to_disk(folder / 'damaged')
+    datasets.Dataset.from_dict({}, split='validation').save_to_disk(folder / 'stated')
     (folder / 'damaged/data-00000-of-00001.arrow').write_bytes(b'ARROW1')
     return folder
 
@@ -105,6 +106,7 @@ BAD = {
     'not here': (dict(data_root='nowhere/at/all'), 'there is no nowhere/at/all/state.json; data_root is a folder that'),
     'damaged': (dict(data_root='{}/damaged'), 'damaged is damaged: ArrowInvalid'),
     'no split': (dict(SAVED, split='val'), "has no split 'val': there are train, validation"),
+    'another split': (dict(data_root='{}/stated'), "is the split 'validation', not 'train'"),
     'no column': (dict(SAVED, image='img'), "there is no column 'img', there are image, mask, label, shown"),
     'too few classes': (dict(SAVED, classes=['cat', 'dog']), 'train/label/2 is 2, not one of the 2 classes'),
 }

@@ -1,5 +1,6 @@
 """Data sets of scikit-learn's digits: fixed by seed, split and index, and what their labels mean."""
 
+import cv2
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -54,6 +55,7 @@ def test_digits_are_scikit_learns_and_a_fifth_is_held_out_with_every_class_in_bo
         counts = np.bincount(dataset.get_gt_labels(), minlength=10)
         assert counts.min() > 0.9 * counts.max() - 2
     assert train.metainfo['classes'] == tuple('0123456789')
+    assert {*Digits(digits=(7, 3)).get_gt_labels().tolist()} == {3, 7}
     images = np.concatenate([images_of(train), images_of(test)])
     assert images.dtype == np.uint8
     ours = np.sort((images[..., 0] / (255 / 16)).round().reshape(1797, 64), axis=0)
@@ -62,19 +64,24 @@ def test_digits_are_scikit_learns_and_a_fifth_is_held_out_with_every_class_in_bo
 
 def test_a_digit_of_a_scene_is_labelled_where_it_is_written():
     """The label under a segment is its digit's, and the segment holds all of its ink and lies in its cell."""
-    dataset = DigitScenes('train')
+    dataset, numbers = DigitScenes('train'), set()
     for index in range(20):
         written, classes, cells = dataset.choose_digits(np.random.default_rng((0, 0, index)))
-        labels = dataset.get_data_info(index)['gt_seg_map']
-        assert 3 <= len(cells) <= 4
+        info = dataset.get_data_info(index)
+        labels = info['gt_seg_map']
+        numbers.add(len(cells))
         assert np.array_equal(classes, dataset.digits[written] + 1)
-        for number, (left, top, size) in zip(classes, cells):
+        for hand, number, (left, top, size) in zip(written, classes, cells):
             assert DIGIT_SIZES[0] <= size <= DIGIT_SIZES[1]
-            cell = labels[top : top + size, left : left + size]
+            cell, pixels = (each[top : top + size, left : left + size] for each in (labels, info['img']))
+            ink = cv2.resize(dataset.ink[hand], (size, size), interpolation=cv2.INTER_CUBIC)
+            assert (cell[ink > 0.5] == number).all()
+            assert abs(np.corrcoef(ink.ravel(), pixels.mean(axis=-1).ravel())[0, 1]) > 0.6
             assert set(np.unique(cell)) == {0, number}
             assert 0.15 < (cell == number).mean() < 1
             labels[top : top + size, left : left + size] = 0
         assert not labels.any()
+    assert numbers == {3, 4}
 
 
 def test_train_and_test_are_written_by_other_hands():
@@ -109,6 +116,7 @@ def test_order_tells_the_motion_and_its_loss_loses_it():
     for dataset in (ordered, shuffled):
         infos = [dataset.get_data_info(index) for index in range(200)]
         accuracies.append(np.mean([rule(info['frames']) == info['gt_label'] for info in infos]))
+    assert len({ordered.stream(*purpose).random() for purpose in ((0,), (1,), (0, 1), (0, 2))}) == 4
     assert accuracies[0] > 0.99
     assert accuracies[1] < 0.25  # an eighth, and what 200 videos leave to chance
     for index in range(10):
