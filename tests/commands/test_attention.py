@@ -5,14 +5,12 @@ import json
 import numpy as np
 import pytest
 import torch
-from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from tool_runner import call, succeed
 
 from vt import record_attention
 from vt.analysis.attention.token_measures import measure_tokenizers
 from vt.apis import get_model
-from vt.engine.launch import build_model
 from vt.inference.test_set import build_test_set, spread_evenly
 
 
@@ -64,30 +62,22 @@ def test_tokens_of_a_segmentor(segmentor, tmp_path):
         fine = fine.repeat_interleave(4, dim=-2).repeat_interleave(4, dim=-1)  # L, 128, 128
         labels = data['data_samples'][0].gt_sem_seg.data[0]
         background = (labels == 0) | (labels == 3)
-        densities.append([fine[:, where].mean().item() for where in (~background, background)])
+        densities.append([fine[:, where].mean(dim=1).tolist() for where in (~background, background)])
         relation = records['neck.relation'].attention[0, 0].double()  # 4 L, 4 L
         to_others.append(1 - relation.diagonal()[:3].mean().item())
-    foreground, background = np.mean(densities, axis=0)
+    foreground, background = np.mean(densities, axis=0)  # L
     row = rows['neck.tokenizers.0']
-    assert row['foreground_gain'] == pytest.approx(foreground / background - 1, rel=1e-5)
+    assert row['foreground_gain'] == pytest.approx(foreground.mean() / background.mean() - 1, rel=1e-5)
+    assert row['foreground_gain_of_tokens'] == pytest.approx(foreground / background - 1, rel=1e-5)
+    images = [measure_tokenizers(model, dataset, [index], (0, 3))['neck.tokenizers.0'] for index in (0, 255)]
+    assert row['spread'] ** 2 == pytest.approx(np.mean([image['spread'] ** 2 for image in images]))
     assert row['to_others'] == pytest.approx(np.mean(to_others), rel=1e-5)
     assert row['uniform_to_others'] == pytest.approx(1 - 1 / 12)
     for row in rows.values():
-        assert 0 < row['entropy'] < row['uniform_entropy']
+        assert 1 < row['times_smaller'] == pytest.approx(row['uniform_entropy'] / row['entropy'])
         spread_of_reached = 2 * (row['reach'] ** 2 - row['shift'] ** 2) - row['spread'] ** 2
         assert 0 < spread_of_reached < 0.3
     assert f'{100 * rows["neck.tokenizers.3"]["to_others"]:.1f}' in printed
-
-
-def test_a_graph_convolution_has_no_reach(classifier, tmp_path):
-    config = tmp_path / 'graph.py'
-    relation = dict(type='vt.GraphConvolution', num_tokens=4)
-    config.write_text(f'_base_ = {str(classifier[0])!r}\nmodel = dict(backbone=dict(relation={relation}))\n')
-    torch.save(build_model(Config.fromfile(config)).state_dict(), tmp_path / 'graph.pth')
-    _, record = measure(tmp_path, config, 'graph.pth', '--images', '1')
-    for row in record['tokenizers'].values():
-        assert row['reach'] is row['shift'] is row['to_others'] is None
-        assert row['spread'] > 0
 
 
 def test_what_cannot_be_measured_is_named(classifier, segmentor):

@@ -55,26 +55,31 @@ def build(name):
     return classifier(backbone, neck, channels), torch.randn(1, 3, side, side), f'backbone.{layer}'
 
 
-@pytest.mark.parametrize('name', MODELS_OF)
-def test_every_kind_of_model_has_its_layer_and_grad_cam_is_its_definition(name):
-    """Of which the weights of channels are the mean gradients, and what is left below zero is cut off."""
-    (model, images, layer), kept = build(name), []
+def grad_cam(model, images, layer, score):
+    """The weights of channels are the mean gradients, and what is left below zero is cut off."""
+    kept = []
     hook = model.get_submodule(layer).register_forward_hook(lambda part, inputs, output: kept.append(output))
-    score = model(images.requires_grad_())[0, 1]
+    output = model(images.requires_grad_())
     hook.remove()
-    x, (grad,) = kept[0], torch.autograd.grad(score, kept)
+    x, (grad,) = kept[0], torch.autograd.grad(score(output), kept)
     if x.ndim == 3:
         side = int(x.shape[1] ** 0.5)
         x, grad = (each[:, -(side**2) :].transpose(1, 2).unflatten(2, (side, side)) for each in (x, grad))
     heat = (grad.mean(dim=(2, 3), keepdim=True) * x).sum(dim=1)[0].clamp(min=0).detach().numpy()
     for _ in range(2):  # the library scales twice
         heat = heat - heat.min()
-        heat = cv2.resize(heat / (heat.max() + 1e-7), images.shape[2:])
-    mapper = HeatMapper(model)
+        heat = cv2.resize(heat / (heat.max() + 1e-7), images.shape[:1:-1])
+    return torch.from_numpy(heat)
+
+
+@pytest.mark.parametrize('name', MODELS_OF)
+def test_every_kind_of_model_has_its_layer_and_grad_cam_is_its_definition(name):
+    model, images, layer = build(name)
+    expected, mapper = grad_cam(model, images, layer, lambda scores: scores[0, 1]), HeatMapper(model)
     with torch.no_grad():
         found, target = mapper(images.detach(), 1)
     assert (mapper.layer, target) == (layer, 1)
-    torch.testing.assert_close(found, torch.from_numpy(heat), atol=1e-4, rtol=1e-3)
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-3)
     assert not any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
     assert all(parameter.grad is None for parameter in model.parameters())
 
@@ -112,9 +117,11 @@ def test_of_a_segmentor_the_pixels_of_the_class_speak():
     assert second > 0
     model.dataset_meta = dict(classes=['background' if index == first else 'other' for index in range(3)])
     mapper = HeatMapper(model)
-    heat, target = mapper(images)
-    assert target == next_one
-    assert (heat.shape, mapper.layer) == ((64, 96), 'backbone.layer4')
+    assert mapper(images)[1] == next_one
+    assert mapper.layer == 'backbone.layer4'
+    for name, own in enumerate(model(images)[0].argmax(dim=0) == torch.arange(3)[:, None, None]):
+        expected = grad_cam(model, images, mapper.layer, lambda scores: scores[0, name][own].sum())  # noqa: B023
+        torch.testing.assert_close(mapper(images, name)[0], expected, atol=1e-4, rtol=1e-3)
 
 
 def test_what_cannot_be_is_one_line(monkeypatch):

@@ -63,7 +63,7 @@ def test_entropy_and_density_are_sums_over_pixels(shape):
 def test_foreground_is_a_share_of_the_pixels_that_a_cell_touches(size, label_size):
     labels = torch.randint(0, 4, (2, *label_size))
     labels[:, 0, 0] = 255
-    foreground, background = foreground_and_background(labels, (0, 2), size)
+    foreground, background = foreground_and_background(labels, (0, 2, 255), size)  # 255 is ignored all the same
     assert foreground.shape == background.shape == (2, *size)
     for n, i, j in itertools.product(range(2), range(size[0]), range(size[1])):
         (top, bottom), (left, right) = (
@@ -73,13 +73,6 @@ def test_foreground_is_a_share_of_the_pixels_that_a_cell_touches(size, label_siz
         cell = labels[n, top:bottom, left:right].flatten().tolist()
         assert foreground[n, i, j].item() == pytest.approx(sum(label in (1, 3) for label in cell) / len(cell))
         assert background[n, i, j].item() == pytest.approx(sum(label in (0, 2) for label in cell) / len(cell))
-
-
-def test_ignored_pixels_stay_ignored_whatever_is_background():
-    labels = torch.tensor([[[255, 0], [1, 255]]])
-    foreground, background = foreground_and_background(labels, (0, 255), (2, 2))
-    assert foreground.tolist() == [[[0, 0], [1, 0]]]
-    assert background.tolist() == [[[0, 1], [0, 0]]]
 
 
 @pytest.mark.parametrize('sizes', [[(4, 6)], [(6, 8), (3, 4), (1, 2)]])
