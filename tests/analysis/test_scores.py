@@ -5,7 +5,6 @@ import pytest
 from scipy.stats import t as student_t
 
 from vt.analysis.scores import describe, describe_origin, describe_run, describe_sweep, label_run, pick_score
-from vt.analysis.tables import print_table
 from vt.errors import UserError
 from vt.files import write_json
 
@@ -34,6 +33,9 @@ def test_seeds_of_a_label_are_a_row_against_the_first():
     assert [*plain.values()] == ['plain', '90.00, 91.00', '90.50', '', '77.4', '2.62']
     assert (norm['run'], norm['mean']) == ('norm', '92.50')
     assert norm['change (95 %)'].startswith('+2.00 ± ')
+    change = describe([*RECORDS, record('norm', 2, 91.0)])[1]['change (95 %)']
+    pooled, factor = (0.5 + 2) / 3, 1 / 2 + 1 / 3  # variances of 2 and of 3 seeds, with 3 degrees of freedom
+    assert change == f'+1.50 ± {student_t.ppf(0.975, 3) * np.sqrt(pooled * factor):.2f}'
     named = describe([*RECORDS, OTHER], ['norm', 'plain'])
     assert [row['run'] for row in named] == ['norm', 'plain']
     assert named[1]['change (95 %)'].startswith('-2.00 ± ')
@@ -127,9 +129,3 @@ def test_folds_are_one_row_with_the_interval_of_their_mean(tmp_path):
     assert alone['mean'] == '90.00'
     folder = write_run(tmp_path / 'fold=3_seed-0', record('net_digits', 0, 50.0, dict(fold=3)))
     assert label_run(folder)['label'] == 'net_digits'  # without another setting that of the config
-
-
-def test_brackets_of_names_are_printed(capsys):
-    print_table([{'file': 'cat[small].jpg', 'class': 'a[/b]'}], title='my [folder]', notes=['of [these]'])
-    printed = capsys.readouterr().out
-    assert all(text in printed for text in ('cat[small].jpg', 'a[/b]', 'my [folder]', 'of [these]'))

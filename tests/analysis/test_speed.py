@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+from vt.analysis import speed
 from vt.analysis.speed import (
     Setting,
     Workload,
@@ -14,7 +15,6 @@ from vt.analysis.speed import (
     compare,
     describe_benchmark,
     tabulate,
-    time_interleaved,
 )
 from vt.apis import get_model
 from vt.engine.run_record import describe_device
@@ -64,25 +64,33 @@ def test_models_are_compared_with_the_first():
     assert [(each['model'], len(each['seconds'])) for each in found] == [(RESNET, 3), (VT_RESNET, 3)]
     assert found[1]['flops'] != found[0]['flops']
     rows = tabulate([found[0] | dict(seconds=[1, 2, 4], flops=100), found[1] | dict(seconds=[1] * 3, flops=50)], SMALL)
-    found = [(row['faster'], row['fewer'], row['spread (%)']) for row in rows]
-    assert found == [('1.000x', '1.000x', '75.0'), ('2.000x', '2.000x', '0.0')]
+    found = [tuple(row[key] for key in ('faster', 'fewer', 'spread (%)', 'images/s')) for row in rows]
+    assert found == [('1.000x', '1.000x', '75.0', '1'), ('2.000x', '2.000x', '0.0', '2')]
 
 
 def test_steps_run_in_turn_on_a_device_with_its_threads():
     calls = []
     steps = {'a': lambda: calls.append('a'), 'b': lambda: calls.append('b')}
-    times = time_interleaved(steps, CPU, 'Steps', rounds=5, warmup=2)
-    assert calls == ['a', 'b'] * 7
-    assert [len(times[name]) for name in 'ab'] == [5, 5]
-    assert np.all(times['a'] >= 0)
+    for seconds, rounds in ((60, 5), (0, 3)):  # as many as the time allows, three at least
+        calls.clear()
+        times = speed.time_interleaved(steps, CPU, 'Steps', rounds=5, warmup=2, seconds=seconds)
+        assert calls == ['a', 'b'] * (2 + rounds)
+        assert [len(times[name]) for name in 'ab'] == [rounds, rounds]
     threads = torch.get_num_threads()
     assert describe_device(CPU).endswith(f', {threads} thread' if threads == 1 else f', {threads} threads')
 
 
-def test_a_model_is_measured():
-    loader = SimpleNamespace(dataset=[dict(inputs=torch.zeros(3, 32, 32))], batch_size=2)
+def test_a_model_is_measured(monkeypatch):
+    """Latency of one image, throughput of a batch; a stand-in for the clock, of 1 to 101 seconds an image."""
+    loader = SimpleNamespace(dataset=[dict(inputs=[torch.zeros(3, 32, 32), None])], batch_size=2)
+    times = np.arange(1.0, 102)
+    monkeypatch.setattr(
+        speed,
+        'time_interleaved',
+        lambda steps, *_, **options: {k: len(step.args[0]) * times for k, step in steps.items()},
+    )
     found = benchmark_inference(SimpleNamespace(model=get_model(VT_RESNET), test_dataloader=loader))
-    assert 0 < found['latency_median'] <= found['latency_95']
+    assert (found['latency_median'], found['latency_95'], found['throughput']) == (51, 96, 2 / 102)
     assert found['image_shape'] == (3, 32, 32)
     known = dict(flops=10**9, parameters=10**6, latency_median=0.002, latency_95=0.003, throughput=1e3)
     row = describe_benchmark(found | known | dict(peak_memory=10**8))
