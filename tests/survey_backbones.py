@@ -33,7 +33,7 @@ DEEP = 'cpvt-small-gap', 'deepvit-small'  # whose last blocks differ from the ot
 HRFORMER = dict(
     stem_channels=3,
     stages=[
-        dict(modules=1, depth=1, channels=[4, 6], num_heads=[1, 2]),
+        dict(modules=1, depth=2, channels=[4, 6], num_heads=[1, 2]),
         dict(modules=2, depth=1, channels=[4, 6, 8], num_heads=[1, 2, 2]),
     ],
 )

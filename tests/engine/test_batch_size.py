@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from itertools import count
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
@@ -26,6 +27,7 @@ CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18-half_digits.py'
 def test_the_largest_of_doubled_sizes_that_fits_is_found(first, images, limit, found, steps, monkeypatch):
     for name in ('empty_cache', 'reset_peak_memory_stats', 'synchronize'):
         monkeypatch.setattr(torch.cuda, name, lambda: None)
+    monkeypatch.setattr(batch_size, 'time', SimpleNamespace(perf_counter=count().__next__))  # a step takes a second
     monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)
     monkeypatch.setattr(torch.cuda, 'max_memory_allocated', lambda: 2**30)
     monkeypatch.setattr(batch_size, 'rehearsed_batches', lambda loader, size: iter([('a batch', size)]))
@@ -41,7 +43,7 @@ def test_the_largest_of_doubled_sizes_that_fits_is_found(first, images, limit, f
     if found:
         hook.before_train(runner)
         assert (hook.largest, runner.train_loop.stop_training) == (found, True)
-        assert [row['batch'] for row in hook.trials if row['memory (GiB)'] == '1.0'][-1] == str(found)
+        assert [row['images/s'] for row in hook.trials if row['memory (GiB)'] == '1.0'][-1] == str(found)
         assert (hook.trials[-1]['images/s'] == 'out of memory') == (found < images)
         tried = Counter(call.args[0] for call in runner.model.train_step.call_args_list)
         assert tried == {size: max(2, steps) if size <= limit else 1 for size in tried}
