@@ -43,7 +43,7 @@ def call(tool, *arguments, cwd, options=()):
     scope = DefaultScope.overwrite_default_scope('mmpretrain')  # forgets that of the run, whose name the next may have
     with scope, pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(errors):
         patch.chdir(cwd)
-        patch.setattr(sys, 'argv', [tool, *arguments])
+        patch.setattr(sys, 'argv', [str(ROOT / 'tools' / tool), *arguments])
         try:
             runpy.run_path(str(ROOT / 'tools' / tool), run_name='__main__')
         except SystemExit as end:

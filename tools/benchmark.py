@@ -1,11 +1,11 @@
-"""Compare the cost of models in one run: ``python tools/benchmark.py CONFIG [CONFIG ...]``."""
+"""Compare the cost of models in one run: ``vt benchmark CONFIG [CONFIG ...]``."""
 
 import argparse
 
 from vt.commands.arguments import ToolParser, run
 
 
-def add_arguments(parser: ToolParser, models: str = 'paths of configs, whose data are not read') -> None:
+def add_arguments(parser: ToolParser, models: str = 'configs or names of models; data are not read') -> None:
     """Add models, settings, and how long they are measured."""
     parser.add_argument('configs', nargs='+', metavar='CONFIG', help=models)
     how = parser.add_argument_group('settings; every combination of several values is measured')
@@ -36,8 +36,7 @@ def add_arguments(parser: ToolParser, models: str = 'paths of configs, whose dat
 def parse_args() -> argparse.Namespace:
     parser = ToolParser(
         'Compare the speed of models in one interleaved run, relative to the first model.',
-        'python tools/benchmark.py configs/baselines/resnet18_8xb32-90e_in1k.py \\\n'
-        '      configs/vt_resnet/vt-resnet18_8xb32-90e_in1k.py --batch-sizes 1 8',
+        'vt benchmark resnet18_8xb32-90e_in1k vt-resnet18_8xb32-90e_in1k --batch-sizes 1 8',
     )
     add_arguments(parser)
     parser.add_common_options(config=False, checkpoint=False)

@@ -1,4 +1,4 @@
-"""Read the data of a config once and list problems: ``python tools/check_dataset.py CONFIG``."""
+"""Read the data of a config once and list problems: ``vt check-dataset CONFIG``."""
 
 import argparse
 
@@ -8,8 +8,7 @@ from vt.commands.arguments import CONFIG, ToolParser, run
 def parse_args() -> argparse.Namespace:
     parser = ToolParser(
         'Read all data of a config once, and list problems.',
-        'python tools/check_dataset.py configs/vt_resnet/vt-resnet18_1xb32-90e_image-folder.py \\\n'
-        '      --cfg-options data_root=photos --out data-report',
+        'vt check-dataset vt-resnet18_1xb32-90e_image-folder --cfg-options data_root=photos --out data-report',
     )
     parser.add_argument('config', help=CONFIG)
     settings = parser.add_argument_group('settings')

@@ -1,4 +1,4 @@
-"""Look at tokens in a browser, or in a report: ``python tools/explore.py CONFIG CHECKPOINT``."""
+"""Look at tokens in a browser, or in a report: ``vt explore CONFIG CHECKPOINT``."""
 
 import argparse
 from pathlib import Path
@@ -9,8 +9,7 @@ from vt.commands.arguments import ToolParser, run
 def parse_args() -> argparse.Namespace:
     parser = ToolParser(
         'Show predictions, attention and relations of tokens on a local web page, or in a report.',
-        'python tools/explore.py configs/vt_resnet/vt-resnet18_digits.py \\\n'
-        '      work_dirs/vt-resnet18_digits/epoch_15.pth --html tokens.html',
+        'vt explore vt-resnet18_digits work_dirs/vt-resnet18_digits/epoch_15.pth --html tokens.html',
     )
     parser.add_model_arguments()
     shown = parser.add_argument_group('models and images')

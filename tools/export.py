@@ -1,4 +1,4 @@
-"""Export a model for other runtimes: ``python tools/export.py CONFIG CHECKPOINT``."""
+"""Export a model for other runtimes: ``vt export CONFIG CHECKPOINT``."""
 
 import argparse
 from pathlib import Path
@@ -9,8 +9,7 @@ from vt.commands.arguments import ToolParser, run
 def parse_args() -> argparse.Namespace:
     parser = ToolParser(
         'Export a model for other runtimes, and compare the exported files with the model.',
-        'python tools/export.py configs/vt_resnet/vt-resnet18_digits.py \\\n'
-        '      work_dirs/vt-resnet18_digits/epoch_15.pth --formats onnx --benchmark',
+        'vt export vt-resnet18_digits work_dirs/vt-resnet18_digits/epoch_15.pth --formats onnx --benchmark',
     )
     parser.add_model_arguments()
     files = parser.add_argument_group('files')

@@ -1,15 +1,16 @@
-"""Predict on your own images or videos: ``python tools/predict.py CONFIG CHECKPOINT INPUT ...``."""
+"""Predict on your own images or videos: ``vt predict CONFIG CHECKPOINT INPUT ...``."""
 
 import argparse
 from pathlib import Path
 
 from vt.commands.arguments import CONFIG, ToolParser, run
+from vt.hints import as_typed
 
 
 def parse_args() -> argparse.Namespace:
     parser = ToolParser(
         'Predict on your own images or videos.',
-        'python tools/predict.py swin-tiny_16xb64-300e_in1k timm photos --out predictions.csv',
+        'vt predict swin-tiny_16xb64-300e_in1k timm photos --out predictions.csv',
     )
     parser.add_model_arguments(f'{CONFIG}, or folder of a saved model')
     parser.add_argument('inputs', nargs='+', metavar='INPUT', help='images, videos for a video model, or folders')
@@ -21,7 +22,7 @@ def parse_args() -> argparse.Namespace:
     results.add_argument(
         '--threshold',
         help='for several labels per image: the score from which a label is predicted (default: 0.5), or a '
-        'report.json of tools/test.py --report, for the best threshold of each class',
+        f'report.json of {as_typed("vt test --report")}, for the best threshold of each class',
     )
     settings = parser.add_argument_group('settings')
     settings.add_argument('--batch-size', type=int, default=8, help='files per batch (default: 8)')

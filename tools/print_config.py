@@ -1,4 +1,4 @@
-"""Print the config that a run would see, and which step set what: ``python tools/print_config.py CONFIG``."""
+"""Print the config that a run would see, and which step set what: ``vt print-config CONFIG``."""
 
 import argparse
 
@@ -8,7 +8,7 @@ from vt.commands.arguments import CONFIG, ToolParser, run
 def parse_args() -> argparse.Namespace:
     parser = ToolParser(
         'Print the config that a run would see, as Python, and which step set what.',
-        'python tools/print_config.py vt-resnet18_digits --cfg-options image_size=64 train_cfg.max_epochs=5',
+        'vt print-config vt-resnet18_digits --cfg-options image_size=64 train_cfg.max_epochs=5',
     )
     parser.add_argument('config', help=CONFIG)
     parser.add_run_options()

@@ -1,4 +1,4 @@
-"""Train a linear probe on a frozen model's features: ``python tools/probe.py CONFIG CHECKPOINT``."""
+"""Train a linear probe on a frozen model's features: ``vt probe CONFIG CHECKPOINT``."""
 
 import argparse
 from pathlib import Path
@@ -9,8 +9,7 @@ from vt.commands.arguments import ToolParser, run
 def parse_args() -> argparse.Namespace:
     parser = ToolParser(
         "Score a frozen model's features by a linear probe and by nearest neighbours.",
-        'python tools/probe.py configs/vt_resnet/vt-resnet18_digits.py \\\n'
-        '      work_dirs/vt-resnet18_digits/epoch_15.pth --layers',
+        'vt probe vt-resnet18_digits work_dirs/vt-resnet18_digits/epoch_15.pth --layers',
     )
     parser.add_model_arguments()
     settings = parser.add_argument_group('settings')

@@ -1,4 +1,4 @@
-"""Publish a checkpoint's weights as safetensors: ``python tools/publish.py CHECKPOINT OUT.safetensors``."""
+"""Publish a checkpoint's weights as safetensors: ``vt publish CHECKPOINT OUT.safetensors``."""
 
 import argparse
 from pathlib import Path
@@ -9,7 +9,7 @@ from vt.commands.arguments import CONFIG, ToolParser
 def parse_args() -> argparse.Namespace:
     parser = ToolParser(
         "Publish a checkpoint's weights as safetensors, with its config in the header of the file.",
-        'python tools/publish.py work_dirs/vt-resnet18_digits/epoch_15.pth vt-resnet18_digits.safetensors',
+        'vt publish work_dirs/vt-resnet18_digits/epoch_15.pth vt-resnet18_digits.safetensors',
     )
     parser.add_argument('checkpoint', nargs='?', type=Path, help='path of a checkpoint')
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Train a config with every combination of settings and seeds: ``python tools/sweep.py CONFIG KEY=VALUE,VALUE ...``."""
+"""Train a config with every combination of settings and seeds: ``vt sweep CONFIG KEY=VALUE,VALUE ...``."""
 
 import argparse
 
@@ -8,7 +8,7 @@ from vt.commands.arguments import CONFIG, ToolParser, run
 def parse_args() -> argparse.Namespace:
     parser = ToolParser(
         'Train a config with every combination of settings and seeds, or continue such a sweep.',
-        'python tools/sweep.py configs/vt_resnet/vt-resnet18_digits.py model.backbone.num_tokens=8,16 --seeds 0:3',
+        'vt sweep vt-resnet18_digits model.backbone.num_tokens=8,16 --seeds 0:3',
     )
     parser.add_argument('config', help=CONFIG)
     parser.add_argument(

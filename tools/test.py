@@ -1,4 +1,4 @@
-"""Test a checkpoint, and measure the cost of its model: ``python tools/test.py CONFIG CHECKPOINT [--benchmark]``."""
+"""Test a checkpoint, and measure the cost of its model: ``vt test CONFIG CHECKPOINT [--benchmark]``."""
 
 import argparse
 
@@ -8,8 +8,7 @@ from vt.commands.arguments import ToolParser, run
 def parse_args() -> argparse.Namespace:
     parser = ToolParser(
         'Test a checkpoint, and measure the cost of its model.',
-        'python tools/test.py configs/vt_resnet/vt-resnet18_digits.py \\\n'
-        '      work_dirs/vt-resnet18_digits/epoch_15.pth --report report',
+        'vt test vt-resnet18_digits work_dirs/vt-resnet18_digits/epoch_15.pth --report report',
     )
     parser.add_model_arguments()
     results = parser.add_argument_group('results')

@@ -1,6 +1,6 @@
 # Sourced by tools/dist_train.sh and tools/dist_test.sh.
 #
-#   run_processes PROCESSES TOOL ARGUMENTS...    a tool in so many processes on this machine
+#   run_processes PROCESSES COMMAND ARGUMENTS...    a command of vt in so many processes on this machine
 #
 # One machine: a free port is found; PORT chooses one. Several machines, the same command on each:
 #   NNODES, NODE_RANK, MASTER_ADDR and PORT    a fixed number of machines
@@ -9,8 +9,8 @@
 # SHUTDOWN_TIMEOUT: seconds between a signal that asks to end, which saves, and SIGKILL (default 30).
 
 run_processes() {
-    local processes="$1" tool="$2" python="${PYTHON:-python}" meeting
-    shift 2
+    local processes="$1" python="${PYTHON:-python}" meeting
+    shift
     # torchrun gives each process one thread unless told otherwise; without a GPU they share the cores here.
     if [ ! -e /dev/nvidia0 ] && [ -z "${OMP_NUM_THREADS:-}" ]; then
         OMP_NUM_THREADS="$("$python" -c "import joblib; print(max(1, joblib.cpu_count(True) // $processes))")"
@@ -34,5 +34,5 @@ run_processes() {
         meeting+=(--master-addr "${MASTER_ADDR:-127.0.0.1}" --master-port "${PORT:-29500}")
     fi
     exec "$python" -m vt.engine.processes.torchrun "${meeting[@]}" --nproc-per-node "$processes" \
-        --max-restarts "${MAX_RESTARTS:-0}" "$(dirname "${BASH_SOURCE[0]}")/$tool" "$@" --launcher pytorch
+        --max-restarts "${MAX_RESTARTS:-0}" -m vt "$@" --launcher pytorch
 }

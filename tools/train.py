@@ -1,4 +1,4 @@
-"""Train a model from a config: ``python tools/train.py CONFIG``."""
+"""Train a model from a config: ``vt train CONFIG``."""
 
 import argparse
 
@@ -8,7 +8,7 @@ from vt.commands.arguments import CONFIG, ToolParser, run
 def parse_args() -> argparse.Namespace:
     parser = ToolParser(
         'Train a model from a config.',
-        'python tools/train.py configs/vt_resnet/vt-resnet18_digits.py --amp --cfg-options train_cfg.max_epochs=5',
+        'vt train vt-resnet18_digits --amp --cfg-options train_cfg.max_epochs=5',
     )
     parser.add_argument('config', help=CONFIG)
     resume = parser.add_argument_group('resume')

@@ -7,22 +7,24 @@ from pathlib import Path
 
 from . import __version__
 from .files import ROOT
+from .hints import STARTS
 
-USAGE = 'usage: vt COMMAND ...      vt COMMAND --help tells more; the first letters of a command are enough\n'
+USAGE = 'usage: {0} COMMAND ...      {0} COMMAND --help tells more; the first letters of a command are enough\n'
 
 
 def main() -> None:
     """Run the tool that the first argument names with the other arguments, as ``python tools/NAME.py`` does."""
+    start = STARTS[Path(sys.argv[0]).name == '__main__.py']
     given, *arguments = sys.argv[1:] or ['--help']
     tools = find_tools()
     if given in ('-h', '--help'):
         width = max(map(len, tools))
-        print(USAGE, *(f'  {name:{width}}  {describe(path)}' for name, path in tools.items()), sep='\n')
+        print(USAGE.format(start), *(f'  {name:{width}}  {describe(path)}' for name, path in tools.items()), sep='\n')
     elif given == '--version':
         print(__version__)
     else:
-        name = choose(given.replace('_', '-'), list(tools))
-        sys.argv = [f'vt {name}', *arguments]
+        name = choose(given.replace('_', '-'), list(tools), start)
+        sys.argv = [f'{start} {name}', *arguments]
         # Not runpy, which sets argv[0] to the path of the file: --help prints it as the name of the program.
         exec(compile(tools[name].read_text(encoding='utf-8'), tools[name], 'exec'), dict(__name__='__main__'))
 
@@ -32,13 +34,13 @@ def find_tools() -> dict[str, Path]:
     return {path.stem.replace('_', '-'): path for path in sorted((ROOT / 'tools').rglob('*.py'))}
 
 
-def choose(given: str, names: list[str]) -> str:
+def choose(given: str, names: list[str], start: str) -> str:
     """Return the command with a name, or the only one that begins with it; exit with an error if there is none."""
     begun = [given] if given in names else [name for name in names if name.startswith(given)]
     if len(begun) != 1:
         near = begun or get_close_matches(given, names)
         advice = f'did you mean {" or ".join(near)}? ' if near else ''
-        print(f'error: there is no command {given!r}: {advice}python -m vt --help lists all', file=sys.stderr)
+        print(f'error: there is no command {given!r}: {advice}{start} --help lists all', file=sys.stderr)
         sys.exit(1)
     return begun[0]
 

@@ -1,5 +1,6 @@
 """``python -m vt COMMAND``: the tools from any folder, by names or paths, also on systems without Unix's modules."""
 
+import os
 import subprocess
 import sys
 
@@ -50,8 +51,26 @@ def test_another_command_is_refused_in_a_line(given, advice, monkeypatch, capsys
     monkeypatch.setattr(sys, 'argv', ['vt', given])
     with pytest.raises(SystemExit, match='1'):
         front_door.main()
-    line = f'error: there is no command {given!r}: {advice}python -m vt --help lists all\n'
+    line = f'error: there is no command {given!r}: {advice}vt --help lists all\n'
     assert capsys.readouterr().err == line
+
+
+@pytest.mark.parametrize(
+    ('start', 'usage', 'form'),
+    [
+        (['-c', 'from vt.__main__ import main; main()', 'predict'], 'vt predict', 'vt {}'),
+        (['-m', 'vt', 'predict'], 'python -m vt predict', 'python -m vt {}'),
+        (['tools/predict.py'], 'predict.py', 'python tools/{}.py'),
+    ],
+)
+def test_commands_are_named_as_they_were_typed(start, usage, form):
+    command = [sys.executable, *start, '--help']
+    text = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, env=os.environ | dict(COLUMNS='999')
+    ).stdout
+    assert text.startswith(f'usage: {usage} [-h]')
+    assert f'a report.json of {form.format("test")} --report' in text
+    assert f'example:\n  {form.format("predict")} swin-tiny' in text
 
 
 def test_a_config_is_a_name_or_a_path(tmp_path, monkeypatch):

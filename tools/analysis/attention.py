@@ -1,4 +1,4 @@
-"""Measure the attention of visual tokens: ``python tools/analysis/attention.py CONFIG CHECKPOINT``."""
+"""Measure the attention of visual tokens: ``vt attention CONFIG CHECKPOINT``."""
 
 import argparse
 
@@ -8,8 +8,7 @@ from vt.commands.arguments import CONFIG, ToolParser, run
 def parse_args() -> argparse.Namespace:
     parser = ToolParser(
         "Measure entropy, share on the foreground and reach of visual tokens, as in the paper's section 6.",
-        'python tools/analysis/attention.py configs/vt_resnet/vt-resnet18_digits.py \\\n'
-        '      work_dirs/vt-resnet18_digits/epoch_15.pth',
+        'vt attention vt-resnet18_digits work_dirs/vt-resnet18_digits/epoch_15.pth',
     )
     parser.add_model_arguments(f'{CONFIG}, a classifier or segmentor with visual tokens')
     parser.add_argument(

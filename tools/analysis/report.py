@@ -1,18 +1,18 @@
-"""Print tables of finished runs: ``python tools/analysis/report.py COMMAND ...``."""
+"""Print tables of finished runs: ``vt report COMMAND ...``."""
 
 import argparse
 from pathlib import Path
 
 from vt.commands.arguments import ToolParser, run
+from vt.hints import as_typed
 
 
 def parse_args() -> argparse.Namespace:
-    tool = 'python tools/analysis/report.py'
-    parser = ToolParser('Print tables of finished runs.', f'{tool} runs work_dirs/*')
+    parser = ToolParser('Print tables of finished runs.', 'vt report runs work_dirs/*')
     commands = parser.add_subparsers(dest='command', required=True)
 
     def add(name: str, help: str, example: str) -> ToolParser:
-        return commands.add_parser(name, help=help, description=f'{help.capitalize()}.', example=f'{tool} {example}')
+        return commands.add_parser(name, help=help, description=f'{help.capitalize()}.', example=f'vt report {example}')
 
     runs = add('runs', 'compare finished runs in a table', 'runs work_dirs/*')
     runs.add_argument('work_dirs', nargs='+', type=Path, help='work directories of trained and benchmarked models')
@@ -26,7 +26,7 @@ def parse_args() -> argparse.Namespace:
         'compare the runs of a sweep, and their scores with their costs',
         'sweep work_dirs/sweeps/vt-resnet18_digits --out report',
     )
-    sweep.add_argument('folder', type=Path, help='folder of tools/sweep.py')
+    sweep.add_argument('folder', type=Path, help=f'folder of {as_typed("vt sweep")}')
     sweep.add_argument('--out', type=Path, help='folder for the table (.md, .csv)')
     for command in (runs, scores, sweep):
         command.add_common_options(config=False, checkpoint=False)

@@ -1,4 +1,4 @@
-"""Draw pixels that contribute to a class: ``python tools/analysis/show_heat_maps.py CONFIG CHECKPOINT [IMAGE ...]``."""
+"""Draw pixels that contribute to a class: ``vt show-heat-maps CONFIG CHECKPOINT [IMAGE ...]``."""
 
 import argparse
 from pathlib import Path
@@ -9,7 +9,7 @@ from vt.commands.arguments import ToolParser, run
 def parse_args() -> argparse.Namespace:
     parser = ToolParser(
         'Draw which pixels contribute to a class, by Grad-CAM or related methods.',
-        'python tools/analysis/show_heat_maps.py swin-tiny_16xb64-300e_in1k timm photo.jpg --out heat-maps.png',
+        'vt show-heat-maps swin-tiny_16xb64-300e_in1k timm photo.jpg --out heat-maps.png',
     )
     parser.add_model_arguments()
     parser.add_argument(

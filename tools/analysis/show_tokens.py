@@ -1,4 +1,4 @@
-"""Draw the attention of each visual token: ``python tools/analysis/show_tokens.py CONFIG CHECKPOINT [IMAGE ...]``."""
+"""Draw the attention of each visual token: ``vt show-tokens CONFIG CHECKPOINT [IMAGE ...]``."""
 
 import argparse
 from pathlib import Path
@@ -9,8 +9,7 @@ from vt.commands.arguments import ToolParser, run
 def parse_args() -> argparse.Namespace:
     parser = ToolParser(
         'Draw the attention of each visual token, or of the class token of an MViT.',
-        'python tools/analysis/show_tokens.py configs/vt_resnet/vt-resnet18_digits.py \\\n'
-        '      work_dirs/vt-resnet18_digits/epoch_15.pth --out tokens.png',
+        'vt show-tokens vt-resnet18_digits work_dirs/vt-resnet18_digits/epoch_15.pth --out tokens.png',
     )
     parser.add_model_arguments()
     parser.add_argument(

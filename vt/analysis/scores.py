@@ -13,6 +13,7 @@ from vt.engine import reporting
 from vt.engine.interruption.work_directory import RECORD
 from vt.errors import UserError
 from vt.files import interpreting, read_json
+from vt.hints import as_typed
 
 KEYS = ('config', 'length', 'seed', 'options', 'date', 'device', 'versions', 'seconds', 'iterations', 'batch_size')
 METRICS = {'accuracy/top1': 'top-1', 'mIoU': 'mIoU'}
@@ -61,11 +62,11 @@ def label_run(work_dir: Path) -> dict[str, Any]:
 def describe_run(work_dir: Path) -> dict[str, str]:
     """Describe the finished run in a work directory as a row of a table, with the score of its last validation.
 
-    If ``tools/test.py --benchmark`` was run on a checkpoint of it, its test score and speed are further columns. A
+    If ``vt test --benchmark`` was run on a checkpoint of it, its test score and speed are further columns. A
     run without record, since it was not trained to the end, or with a damaged one, is a UserError.
     """
     training, benchmark = _read(work_dir, ['config']), Path(f'{work_dir}.benchmark.json')
-    measured, again = training, 'measure it: tools/test.py --benchmark'
+    measured, again = training, f'measure it: {as_typed("vt test --benchmark")}'
     if benchmark.is_file():
         with interpreting(benchmark, again):
             measured = training | read_json(benchmark, again)
@@ -86,7 +87,7 @@ def describe_run(work_dir: Path) -> dict[str, str]:
 
 
 def _read(work_dir: Path, keys: Iterable[str]) -> dict[str, Any]:
-    again = f'train it first: tools/train.py CONFIG --work-dir {work_dir}'
+    again = f'train it first: {as_typed("vt train CONFIG --work-dir")} {work_dir}'
     return read_json(work_dir / RECORD, again, keys=keys)
 
 

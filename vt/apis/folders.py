@@ -25,6 +25,7 @@ from vt.engine.preparation import preparation_of
 from vt.engine.prepare import DISTRIBUTION
 from vt.errors import UserError
 from vt.files import file_in, interpreting, read_json, write_atomically
+from vt.hints import as_typed
 from vt.inference.inputs import input_shape, pipeline_steps
 from vt.untrusted_text import printable
 
@@ -166,7 +167,7 @@ def check_parts(value: Any, where: str, scope: str, types: dict[str, str], argum
             raise UserError(f'{where}._scope_={printable(repr(scope), 80)} is none of {", ".join(SCOPES)}')
         if 'type' in value and not is_listed(value['type'], scope, types):
             reason = f'{where}.type={printable(repr(value["type"]), 80)} is none of the types of saved models'
-            raise UserError(f'{reason}; others are shared as a checkpoint (tools/publish.py) and a config')
+            raise UserError(f'{reason}; others are shared as a checkpoint ({as_typed("vt publish")}) and a config')
         for key in [key for key in value if key not in ('type', '_scope_')]:
             if not (isinstance(key, str) and WORD.fullmatch(key)) or key in LEFT_OUT:
                 raise UserError(f'{where} has the key {printable(repr(key), 80)}, which is not allowed: leave it out')

@@ -29,7 +29,7 @@ from .public import locate, read_timm
 TRUST = '--trust-checkpoint'
 ARCHIVE, PICKLE = b'PK\x03\x04', b'\x80'  # first bytes of files of torch.save, now and before PyTorch 1.6
 SUFFIX = '.safetensors'
-NAMED_DIGITS = re.compile(r'-([0-9a-f]{8})\.safetensors$')  # names that tools/publish.py writes
+NAMED_DIGITS = re.compile(r'-([0-9a-f]{8})\.safetensors$')  # names that vt publish writes
 # Keys of state dicts. By default the first with tensors is used, which is what the trainer that wrote it scores: timm's
 # averages (T2T-ViT, LV-ViT, PS-ViT, CSWin, ViTAE, ELSA), weights of mmengine and timm, those of the authors of Swin and
 # DeiT (DeiT, CeiT, LocalViT, DeepViT and ResT score no averages), of SlowFast, and the second ones of mmengine.

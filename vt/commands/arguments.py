@@ -14,6 +14,7 @@ from typing import Any
 from vt._libraries import importing
 from vt.engine.reporting import one_line_errors
 from vt.errors import UserError
+from vt.hints import as_typed
 
 CONFIG = 'path of the config, name of a model, or timm:NAME for any classifier of timm'
 CHECKPOINT = 'path of a checkpoint; or timm or torchvision, for their published weights'
@@ -119,16 +120,16 @@ def _parse_word(text: str) -> int | float | bool | str | None:
 
 
 class ToolParser(argparse.ArgumentParser):
-    """Parser of a tool: one sentence above the options, an example, run in the root of the repository, below them."""
+    """Parser of a tool: one sentence above the options, an example below them.
+
+    Args:
+        description: what the tool does.
+        example: a command, see :func:`vt.hints.as_typed`.
+    """
 
     def __init__(self, description: str, example: str, **options: Any) -> None:
-        if Path(sys.argv[0]).name.startswith('vt '):  # python -m vt, from any folder
-            example = re.sub(
-                r'python tools/(?:analysis/)?(\w+)\.py', lambda tool: f'vt {tool[1].replace("_", "-")}', example
-            )
-            example = re.sub(r'configs/\S+/(\S+)\.py', r'\1', example)
-        options |= dict(description=description, epilog=f'example:\n  {example}')
-        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+        words = dict(prog=Path(sys.argv[0]).name, description=description, epilog=f'example:\n  {as_typed(example)}')
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **words | options)
 
     def add_model_arguments(self, config: str = CONFIG) -> None:
         """Add CONFIG, with its help text, and CHECKPOINT."""
@@ -155,7 +156,7 @@ class ToolParser(argparse.ArgumentParser):
         group.add_argument('--traceback', action='store_true', help='show the traceback of a user error')
 
     def add_run_options(self) -> None:
-        """Add the options of both ``tools/train.py`` and ``tools/test.py``, named as in MMPretrain."""
+        """Add the options of both ``vt train`` and ``vt test``, named as in MMPretrain."""
         group = self.add_argument_group('the run')
         group.add_argument(
             '--work-dir', help='folder for logs, checkpoints and results (default: work_dirs/<config name>)'

@@ -1,4 +1,4 @@
-"""Command of ``tools/benchmark.py``: models side by side."""
+"""Command of ``vt benchmark``: models side by side."""
 
 import argparse
 from dataclasses import asdict

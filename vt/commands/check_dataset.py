@@ -1,4 +1,4 @@
-"""Command of ``tools/check_dataset.py``: read all data of a config once."""
+"""Command of ``vt check-dataset``: read all data of a config once."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""The page of ``tools/check_dataset.py --out FOLDER``: description and samples of the data in one file."""
+"""The page of ``vt check-dataset --out FOLDER``: description and samples of the data in one file."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice

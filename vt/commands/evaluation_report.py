@@ -1,4 +1,4 @@
-"""The report of ``tools/test.py --report FOLDER``: scores of each class and images, as a page and as JSON."""
+"""The report of ``vt test --report FOLDER``: scores of each class and images, as a page and as JSON."""
 
 import json
 from collections.abc import Callable

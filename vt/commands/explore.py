@@ -1,4 +1,4 @@
-"""Command of ``tools/explore.py``: a page or report of predictions and tokens."""
+"""Command of ``vt explore``: a page or report of predictions and tokens."""
 
 import argparse
 import os
@@ -13,6 +13,7 @@ from vt.errors import UserError
 from vt.explorer.looking import ShownImage, open_image, pick_from_test_set
 from vt.explorer.views import Models, write_report
 from vt.files import write_atomically
+from vt.hints import as_typed
 from vt.image_bounds import EXTENSIONS as IMAGES
 from vt.inference.image_files import find_files
 
@@ -31,7 +32,7 @@ def explore(args: argparse.Namespace) -> None:
         cfg = resolve_config(config, args.cfg_options)
         inferencer = inferencer_of(cfg, checkpoint, device)
         if isinstance(inferencer, VideoInferencer):
-            raise UserError(f'{config} is a video model: use tools/analysis/show_tokens.py')
+            raise UserError(f'{config} is a video model: use {as_typed("vt show-tokens")}')
         name = name_of(config)
         models[name if name not in models else f'{name} ({Path(checkpoint).name})'] = inferencer
     images = images or pick_from_test_set(next(iter(models.values())).model.cfg, args.images)

@@ -1,4 +1,4 @@
-"""Command of ``tools/export.py``: export a model for other runtimes."""
+"""Command of ``vt export``: export a model for other runtimes."""
 
 import argparse
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Command of ``tools/predict.py``: predictions on a user's files."""
+"""Command of ``vt predict``: predictions on a user's files."""
 
 import argparse
 import csv
@@ -27,6 +27,7 @@ from vt.engine.reporting import describe, in_one_line
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
 from vt.files import open_plain, read_json, write_atomically
+from vt.hints import as_typed
 from vt.inference.image_files import check_paths, encode_mask, find_files, mask_paths
 from vt.inference.inputs import MAX_THREADS, default_workers, in_batches, read_ahead
 from vt.untrusted_text import composed, printable
@@ -116,11 +117,9 @@ def read_thresholds(given: str, classes: Sequence[str] | None) -> float | Tensor
     with suppress(ValueError):
         if 0 <= (number := float(given)) <= 1:
             return number
+    hint = f'{as_typed("vt test --report FOLDER")} of a model of several labels writes it'
     if not given.endswith('.json'):
-        raise UserError(
-            f'--threshold {given} must be a number from 0 to 1, or the report.json of tools/test.py --report'
-        )
-    hint = 'tools/test.py --report FOLDER of a model of several labels writes it'
+        raise UserError(f'--threshold {given} must be a number from 0 to 1, or a report.json; {hint}')
     rows = read_json(Path(given), hint, keys=['per_class'])['per_class']
     found = {composed(row['name']): row['best_threshold'] for row in rows if 'best_threshold' in row}
     names = [composed(str(name)) for name in classes or found]

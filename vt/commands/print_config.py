@@ -1,4 +1,4 @@
-"""Command of ``tools/print_config.py``: the config of a run, and the steps that it goes through."""
+"""Command of ``vt print-config``: the config of a run, and the steps that it goes through."""
 
 import argparse
 from collections.abc import Iterator

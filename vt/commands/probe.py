@@ -1,4 +1,4 @@
-"""Command of ``tools/probe.py``: linear probe and nearest neighbours on a frozen classifier's features.
+"""Command of ``vt probe``: linear probe and nearest neighbours on a frozen classifier's features.
 
 Features are one vector per image, from the input of the head or from any layer.
 

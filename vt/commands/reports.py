@@ -1,4 +1,4 @@
-"""Commands of ``tools/analysis/report.py``: tables of finished runs."""
+"""Commands of ``vt report``: tables of finished runs."""
 
 import argparse
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from vt.analysis.tables import print_table, to_csv, to_markdown
 from vt.engine.interruption.work_directory import RECORD
 from vt.errors import MissingFileError, UserError
 from vt.files import write_atomically, write_json
+from vt.hints import as_typed
 
 
 def report_runs(args: argparse.Namespace) -> None:
@@ -34,8 +35,8 @@ def report_sweep(args: argparse.Namespace) -> None:
     """Print a table of a sweep's finished runs, and write it to ``--out``."""
     finished = sorted(path.parent for path in args.folder.glob(f'*/{RECORD}'))
     if not finished:
-        words = 'train some: tools/sweep.py CONFIG KEY=VALUE,VALUE'
-        raise MissingFileError(f'there is no finished run in {args.folder}; {words}')
+        again = as_typed('vt sweep CONFIG KEY=VALUE,VALUE')
+        raise MissingFileError(f'there is no finished run in {args.folder}; train some: {again}')
     records, unread = _read_labelled(finished)
     left = sorted({path.parent.name for path in args.folder.glob('*/output.txt') if path.parent not in finished})
     rows = describe_sweep(records)

@@ -1,6 +1,6 @@
-"""Command of ``tools/sweep.py``: train a config with all combinations of settings and seeds.
+"""Command of ``vt sweep``: train a config with all combinations of settings and seeds.
 
-Each run calls ``tools/train.py``, which lets only one training into a folder. Finished runs are skipped, interrupted
+Each run calls ``vt train``, which lets only one training into a folder. Finished runs are skipped, interrupted
 runs resume from their last checkpoint, and a run that fails does not stop the others. A run is identified by a digest
 of its settings: a folder with a run of others is refused.
 """
@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -34,6 +35,7 @@ from vt.engine.reporting import in_one_line
 from vt.engine.run_record import digest_config
 from vt.errors import UserError
 from vt.files import ROOT, open_plain, read_json, write_atomically
+from vt.hints import as_typed
 
 from .arguments import parse_options
 
@@ -85,7 +87,7 @@ def sweep(args: argparse.Namespace) -> None:
     try:
         train_all(runs, folder, args.jobs)
     finally:
-        print(f'python tools/analysis/report.py sweep {folder}')
+        print(as_typed(f'vt report sweep {shlex.quote(str(folder))}'))
 
 
 def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Path) -> list[SweepRun]:

@@ -1,4 +1,4 @@
-"""Command of ``tools/test.py``: test a checkpoint."""
+"""Command of ``vt test``: test a checkpoint."""
 
 import argparse
 from copy import deepcopy
@@ -84,7 +84,7 @@ class WriteResults(DumpResults):
 
 
 def testing_config(args: argparse.Namespace) -> Config:
-    """The config with the arguments of ``tools/test.py`` entered."""
+    """The config with the arguments of ``vt test`` entered."""
     if args.tta and args.show_dir:
         raise UserError('--show-dir draws one view per image, --tta tests several: leave one of them out')
     if args.compare and not args.report:

@@ -1,4 +1,4 @@
-"""Command of ``tools/train.py``: train a model from a config."""
+"""Command of ``vt train``: train a model from a config."""
 
 import argparse
 import copy
@@ -81,7 +81,7 @@ def find_batch_size(args: argparse.Namespace) -> None:
 
 
 def training_config(args: argparse.Namespace) -> Config:
-    """Return the config with the arguments of ``tools/train.py`` applied."""
+    """Return the config with the arguments of ``vt train`` applied."""
     cfg = prepare(args.config, Request.of(args))
     join_processes(cfg)
     for name in ('train_dataloader', 'train_cfg', 'optim_wrapper'):

@@ -1,1 +1,1 @@
-"""Checks of the data of a config: quick ones before a run, and complete ones in ``tools/check_dataset.py``."""
+"""Checks of the data of a config: quick ones before a run, and complete ones in ``vt check-dataset``."""

@@ -1,4 +1,4 @@
-"""Check the data sets of a config: samples of them before a run, all of them in ``tools/check_dataset.py``."""
+"""Check the data sets of a config: samples of them before a run, all of them in ``vt check-dataset``."""
 
 import os
 import re
@@ -48,7 +48,7 @@ USABLE = {*Image.registered_extensions(), *EXTENSIONS} | UNREADABLE  # suffixes 
 def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
     """Check splits of a config in seconds: labels, folders, some images with their masks and some videos.
 
-    At most ``MOST_SAMPLES`` samples of a split are read, spread evenly; ``tools/check_dataset.py`` reads all.
+    At most ``MOST_SAMPLES`` samples of a split are read, spread evenly; ``vt check-dataset`` reads all.
 
     Returns:
         A line for each problem of a kind in ``WARNINGS``.

@@ -35,7 +35,7 @@ class FigureHook(Hook):
     frames of its first clip, side by side.
 
     Args:
-        enable: draw figures; ``tools/test.py --show-dir`` turns it on.
+        enable: draw figures; ``vt test --show-dir`` turns it on.
         out_dir: folder of the figures, which are PNG files.
         interval: number of batches from one drawn batch to the next.
         **options: options of the visualizer's drawing method; for a segmentor ``with_labels=False`` omits class names.

@@ -61,7 +61,7 @@ class Request:
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> 'Request':
-        """Return what the arguments of ``tools/train.py`` or ``tools/test.py`` ask for."""
+        """Return what the arguments of ``vt train`` or ``vt test`` ask for."""
         return cls(
             options=args.cfg_options or {},
             work_dir=args.work_dir,

@@ -21,7 +21,7 @@ SYSTEM = {
     errno.EEXIST: '{} is a file where a folder is needed: remove it, or choose another folder',
     errno.ENOTDIR: 'in the path {} is a file where a folder is needed: correct the path',
     errno.EMFILE: 'too many files are open: raise the limit (ulimit -n 65536), or lower num_workers',
-    errno.EADDRINUSE: 'the port is in use: set PORT (MASTER_PORT without tools/dist_*.sh) to a free one',
+    errno.EADDRINUSE: 'the port is in use: set MASTER_PORT to a free one',
 }
 OUT_OF_MEMORY = (
     'out of memory: lower batch_size of the dataloader (and raise optim_wrapper.accumulative_counts to match), use '

@@ -52,7 +52,7 @@ from .speed_settings import SpeedSettings, compile_parts, to_channels_last
 class VTRunner(Runner):
     """A runner that makes the settings of the config key ``speed`` and names them in one line of the log.
 
-    See :class:`vt.engine.speed_settings.SpeedSettings`. ``tools/train.py`` and ``tools/test.py`` use it by themselves;
+    See :class:`vt.engine.speed_settings.SpeedSettings`. ``vt train`` and ``vt test`` use it by themselves;
     other tools of OpenMMLab do with ``runner_type = 'vt.VTRunner'``. The key ``fsdp`` shards the model in training, see
     :class:`vt.engine.processes.sharding.ShardSettings`.
 
@@ -216,7 +216,7 @@ class VTRunner(Runner):
         return loop
 
     def train(self) -> nn.Module:
-        """Train in a work directory of this run alone, which ``tools/train.py`` has entered before."""
+        """Train in a work directory of this run alone, which ``vt train`` has entered before."""
         if self.changed is not None:
             return self._train()
         start = (self.cfg.get('load_from') or 'auto') if self.cfg.get('resume') else None

@@ -61,8 +61,8 @@ def test_the_environment_tells_the_launcher(variables, launcher, environment):
         ('mpi', MPI | dict(MASTER_ADDR='::1'), ('::1', 29500)),
         ('pytorch', TORCHRUN, ('127.0.0.1', 1234)),
         ('mpi', MPI | dict(OMPI_COMM_WORLD_LOCAL_SIZE='2'), 'MASTER_ADDR is not set; set it to the machine of the fi'),
-        ('pytorch', {}, 'RANK is not set; start the processes with torchrun, or tools/dist_train.sh'),
-        ('slurm', {}, 'SLURM_PROCID is not set; start the processes with srun, or tools/slurm_train.sh'),
+        ('pytorch', {}, 'RANK is not set; start the processes with torchrun'),
+        ('slurm', {}, 'SLURM_PROCID is not set; start the processes with srun'),
     ],
 )
 def test_variables_become_those_of_torchrun_or_what_is_missing_is_named(launcher, variables, found, environment):
@@ -115,5 +115,5 @@ def test_slurm_train_calls_srun(tmp_path):
     env |= dict(PATH=f'{tmp_path}:{os.environ["PATH"]}', SLURM_CPUS_PER_TASK='8', SRUN_ARGS='--ntasks=16 --exclusive')
     command = ['bash', ROOT / 'tools/slurm_train.sh', 'a config.py', '--amp']
     result = subprocess.run(command, capture_output=True, text=True, env=env | dict(PYTHON='python3'))
-    expected = f'--ntasks=16 --exclusive --kill-on-bad-exit=1 python3 {ROOT}/tools/train.py a config.py --amp'
+    expected = '--ntasks=16 --exclusive --kill-on-bad-exit=1 python3 -m vt train a config.py --amp'
     assert result.stdout.strip() == f'threads 8 {expected} --launcher slurm', result.stderr

@@ -48,7 +48,7 @@ class RehearsalHook(Hook):
     The batches have the size and shapes of the run, so they need the same memory; the last, smaller batch of an epoch
     is tried, too. The scores for the best checkpoint and for early stopping must be scores of the validation. The
     checkpoint is read again and removed, and so is the figure that a visualization hook draws.
-    ``tools/train.py --skip-data-check`` skips the rehearsal, and so does a resumed run.
+    ``vt train --skip-data-check`` skips the rehearsal, and so does a resumed run.
     """
 
     priority = 'VERY_LOW'

@@ -16,6 +16,7 @@ from vt.checkpoints.reading import OWN, own_checkpoints
 from vt.engine.checks.losses import why_not_save
 from vt.errors import UserError
 from vt.files import write_atomically
+from vt.hints import as_typed
 from vt.registry import HOOKS
 
 INTERRUPTED = 'interrupted_'  # prefix of names
@@ -164,7 +165,7 @@ def _refuse(hook: str, elsewhere: Set[str]) -> None:
     if elsewhere:
         raise UserError(
             f'{hook}: checkpoints are epoch_N.pth or iter_N.pth in the work directory (--work-dir), and published by '
-            f'tools/publish.py: remove {", ".join(sorted(elsewhere))}'
+            f'{as_typed("vt publish")}: remove {", ".join(sorted(elsewhere))}'
         )
 
 

@@ -23,9 +23,9 @@ from vt.registry import HOOKS
 TIMEOUT = 1800  # seconds to wait for other processes; PyTorch's default
 # Variables of each launcher for rank, world size and local rank, and the command that starts it.
 LAUNCHERS = dict(
-    pytorch=('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'torchrun, or tools/dist_train.sh'),
+    pytorch=('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'torchrun'),
     mpi=('OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_SIZE', 'OMPI_COMM_WORLD_LOCAL_RANK', 'mpirun'),
-    slurm=('SLURM_PROCID', 'SLURM_NTASKS', 'SLURM_LOCALID', 'srun, or tools/slurm_train.sh'),
+    slurm=('SLURM_PROCID', 'SLURM_NTASKS', 'SLURM_LOCALID', 'srun'),
 )
 
 
@@ -45,8 +45,8 @@ def join_processes(cfg: Config) -> None:
         except RuntimeError as error:
             raise UserError(
                 'could not connect to the other processes at {MASTER_ADDR}:{MASTER_PORT} ({}): check that the port is '
-                'free, that all of them have the same MASTER_ADDR and PORT (MASTER_PORT without tools/dist_*.sh), and '
-                'that the host name of each machine resolves to its network (or set GLOO_SOCKET_IFNAME)'.format(
+                'free, that all of them have the same MASTER_ADDR and MASTER_PORT, and that the host '
+                'name of each machine resolves to its network (or set GLOO_SOCKET_IFNAME)'.format(
                     str(error).splitlines()[0], **os.environ
                 )
             ) from error

@@ -42,7 +42,7 @@ class ShardSettings:
     def make_mesh(self) -> DeviceMesh:
         """Return the mesh of the processes: one dimension, or copies by shards."""
         if not is_distributed():
-            raise UserError('fsdp needs a group of processes, if only one: start it with tools/dist_train.sh CONFIG 1')
+            raise UserError('fsdp needs a group of processes, if only one: torchrun --nproc-per-node 1 -m vt train')
         count = get_world_size()
         if self.shard_over is None or count == 1:
             return init_device_mesh(get_device(), (count,))

@@ -1,0 +1,25 @@
+"""Commands in messages, in the form in which the person started VT."""
+
+import os
+import sys
+from pathlib import Path
+
+from vt.files import PACKAGE, ROOT
+
+STARTS = ('vt', 'python -m vt')
+
+
+def as_typed(command: str) -> str:
+    """Return a command such as ``vt train CONFIG`` in the form of the running one; commands without ``vt`` stay.
+
+    Other forms are ``python -m vt train CONFIG``, as :mod:`vt.__main__` notes it, and, in a clone, ``python
+    tools/train.py CONFIG``. For other programs, such as a notebook, it is the second form, which always works.
+    """
+    start, name, *rest = command.split(' ', 2)
+    if start != 'vt':
+        return command
+    if ROOT != PACKAGE / '.mim' and Path(sys.argv[0]).resolve().is_relative_to(ROOT.resolve() / 'tools'):
+        (tool,) = (ROOT / 'tools').rglob(f'{name.replace("-", "_")}.py')
+        return ' '.join(['python', os.path.relpath(tool), *rest])
+    start = next((start for start in STARTS if sys.argv[0].startswith(f'{start} ')), STARTS[-1])
+    return ' '.join([start, name, *rest])
