@@ -1,6 +1,8 @@
 """Publish a checkpoint's weights as safetensors: ``vt publish CHECKPOINT OUT.safetensors``."""
 
 import argparse
+import os
+import sys
 from pathlib import Path
 
 from vt.commands.arguments import CONFIG, ToolParser
@@ -32,6 +34,7 @@ def main() -> None:
     from vt._libraries import importing
     from vt.engine.reporting import one_line_errors
 
+    sys.path.append(os.getcwd())  # for what a config imports
     with one_line_errors('publish', args.traceback):
         with importing():
             from vt.apis.model_zoo import find_source

@@ -8,7 +8,7 @@ import mmcv
 import numpy as np
 import pytest
 from bad_input.small_runs import DIGITS
-from tool_runner import ROOT
+from tool_runner import ROOT, call, succeed
 
 import vt.__main__ as front_door
 from vt.apis.model_zoo import find_source
@@ -80,6 +80,12 @@ def test_a_config_is_a_name_or_a_path(tmp_path, monkeypatch):
         assert find_source(name) == config
     for path in (config, 'missing.py', 'mmpretrain::resnet/resnet18_8xb32_in1k.py', '.'):
         assert find_source(path) == path
+
+
+def test_a_config_imports_modules_of_the_current_folder(tmp_path):
+    (tmp_path / 'part_beside.py').write_text('import vt\n')
+    (tmp_path / 'own.py').write_text(f"{DIGITS}custom_imports = dict(imports=['part_beside'])\n")
+    succeed(call('print_config.py', 'own.py', cwd=tmp_path))
 
 
 @pytest.mark.slow

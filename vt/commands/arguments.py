@@ -41,6 +41,8 @@ def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -
     os.environ.setdefault('PYTORCH_NVML_BASED_CUDA_CHECK', '1')
     if 'OMP_WAIT_POLICY' not in os.environ:  # GNU OpenMP reads these when PyTorch is imported
         os.environ.setdefault('GOMP_SPINCOUNT', SPINS)
+    if os.getcwd() not in sys.path:  # as with python -m vt, the modules in this folder can be imported
+        sys.path.append(os.getcwd())
     with one_line_errors(getattr(args, 'config', None) or command.split(':')[1], args.traceback):
         with importing():
             from vt.apis.model_zoo import find_source

@@ -7,10 +7,12 @@ a config and what was asked for, and returns a changed copy.
 import argparse
 import copy
 import os
+import re
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from mmengine.utils import import_modules_from_strings
 
 from vt._libraries import import_library
 from vt.errors import MissingFileError, UserError
-from vt.files import read_names
+from vt.files import ROOT, read_names
 
 from .checks.config import accepted_arguments, check_config, find_types
 from .config_parts import LOADERS, datasets_of, leaves, model_of, steps_in
@@ -136,11 +138,19 @@ def _read_file(path: str) -> Config:
     try:
         cfg = Config.fromfile(path)
     except FileNotFoundError as error:
-        raise UserError(f'{_place(error)}{in_one_line(error)}: correct _base_, or the path') from error
+        raise UserError(f'{_place(error)}{in_one_line(error)}: {_similar_base(error)}') from error
     except Exception as error:
         raise UserError(f'{_place(error)}{in_one_line(error)}') from error
     _remove_own_scope(list(cfg.values()))
     return cfg
+
+
+def _similar_base(error: FileNotFoundError) -> str:
+    """Return what to do about a missing base, by its name: a config of VT is found from any folder as ``vt::...``."""
+    names = {path.name: path.relative_to(ROOT / 'configs') for path in (ROOT / 'configs').rglob('*.py')}
+    missing = re.findall(r'[^/\'"]+\.py', str(error))
+    near = get_close_matches(missing[-1], names, n=1, cutoff=0.9) if missing else []
+    return f"write _base_ = 'vt::{names[near[0]].as_posix()}'" if near else 'correct _base_, or the path'
 
 
 def _place(error: Exception) -> str:
