@@ -1,6 +1,7 @@
 """Published weights by name: whole, with their head and their preparation of images; files are local stand-ins."""
 
 import re
+from socketserver import TCPServer
 
 import cv2
 import mmcv
@@ -11,7 +12,8 @@ import torch
 import torchvision
 from apis.published_files import put_in_hub, put_in_torch_home
 from checkpoints.small_models import load_part
-from huggingface_hub import constants
+from huggingface_hub import close_session, constants
+from local_server import running
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from PIL import Image
@@ -23,10 +25,12 @@ from vt.apis.model_zoo import resolve_config
 from vt.apis.published import PUBLISHED, find_weights
 from vt.checkpoints.formats.recognise import adapt_channels
 from vt.checkpoints.loading import weights_only
+from vt.checkpoints.public import read_timm
 from vt.engine import published_preparation
 from vt.engine.published_preparation import compare_preparation, find_preparation
 from vt.errors import UserError
 from vt.inference.inputs import Samples, pipeline_steps
+from vt.models import HuggingFaceBackbone
 
 SWIN, SWIN_FILE = 'swin-tiny_16xb64-300e_in1k', 'swin_tiny_patch4_window7_224.ms_in1k'
 RESNET, DEIT = 'resnet18_8xb32-90e_in1k', 'deit-small-distilled_16xb64-300e_in1k'
@@ -119,7 +123,9 @@ def test_frames_are_prepared_and_classes_named_as_torchvision_does(caches):
         ('vt-resnet18_digits', 'timm', 'timm has no known weights of vt-resnet18_digits: it has weights of cait-s24'),
         (SWIN, 'timm', rf'timm://{SWIN_FILE} was not downloaded \(.*\): correct the name, connect to the internet'),
         (SWIN, 'hf://a/b', 'hf://a/b is not loaded, because hf:// is not supported: download it and give its'),
-        ('timm:no_such', 'timm', 'timm:no_such: timm has no published weights of this name: give one of timm.list_p'),
+        ('timm:no_such', 'timm', 'timm:no_such: timm has no published weights of this name: timm.list_pretrained'),
+        ('timm:resnt18', 'timm', 'timm:resnt18: timm has no published weights of this name: did you mean resnet18 or'),
+        (SWIN, 'timm://resnet18.a1_in', r'\(Invalid .*\): did you mean resnet18.a1_in1k or'),
         (TWO_HEADS, 'timm', r"the classifier of .+ is \('head', 'head_dist'\): it must be one layer"),
         (SWIN, 'timm://no_such_model', r'timm://no_such_model was not downloaded \(Unknown model \(no_such_model\)\)'),
     ],
@@ -128,6 +134,19 @@ def test_what_is_not_there_is_one_line(name, library, message, caches):
     with pytest.raises(UserError, match=message) as raised:
         apis.get_model(name, library)
     assert '\n' not in str(raised.value)
+
+
+@pytest.mark.parametrize('fetch', [lambda: read_timm('resnet18.a1_in1k'), lambda: HuggingFaceBackbone('a/b')])
+def test_a_hub_that_does_not_answer_is_asked_once(fetch, caches, monkeypatch):
+    asked = []
+    with running(TCPServer(('127.0.0.1', 0), lambda *request: asked.append(request))) as server:
+        monkeypatch.setenv('https_proxy', f'http://127.0.0.1:{server.server_address[1]}')
+        monkeypatch.setattr(constants, 'HF_HUB_OFFLINE', False)
+        close_session()  # the next one has the proxy
+        with pytest.raises(UserError, match='the hub cannot be reached: '):
+            fetch()
+        close_session()
+    assert len(asked) == 1
 
 
 def test_other_weights_have_no_preparation(caches):

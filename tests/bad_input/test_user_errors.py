@@ -44,7 +44,10 @@ TEXTS = [
     ('a = 1\nb = (\n', "SyntaxError: '(' was never closed (<unknown>, line 2)"),
     (f'{DIGITS}c = somewhere\n', "line 7: NameError: name 'somewhere' is not defined"),
     ("_base_ = 'nowhere.py'\n", ': correct _base_, or the path'),
-    ("_base_ = '../configs/vt_resnet/vt-resnet18_digits.py'\n", ": write _base_ = 'vt::vt_resnet/vt-resnet18_digits.py'"),
+    (
+        "_base_ = '../configs/vt_resnet/vt-resnet18_digits.py'\n",
+        ": write _base_ = 'vt::vt_resnet/vt-resnet18_digits.py'",
+    ),
     ("_base_ = ['vt::_base_/models/deit-smal.py']\n", ": write _base_ = 'vt::_base_/models/deit-small.py'"),
     ('', 'the config has no model'),
 ]

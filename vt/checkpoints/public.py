@@ -6,6 +6,7 @@ Files are downloaded by the libraries' functions to their caches, and only if an
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -58,7 +59,39 @@ def read_timm(name: str) -> dict[str, torch.Tensor]:
     with fetching(f'timm://{name}'), torch.random.fork_rng(devices=[]):  # timm initialises weights before loading
         import timm
 
+        if repository := getattr(timm.get_pretrained_cfg(name), 'hf_hub_id', None):
+            require_hub(repository)
         return timm.create_model(name, pretrained=True).state_dict()
+
+
+def require_hub(repository: str) -> None:
+    """Raise ``ConnectionError`` if a repository has to be fetched from a hub that does not answer.
+
+    The libraries that fetch it try again for up to a minute.
+    """
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url, snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    if Path(repository).is_dir():
+        return
+    try:
+        snapshot_download(repository, local_files_only=True)
+    except LocalEntryNotFoundError:
+        try:
+            get_hf_file_metadata(hf_hub_url(repository, 'config.json'))
+        except HfHubHTTPError:
+            pass  # an answer, which the library interprets
+        except Exception as error:  # of the library for HTTP
+            raise ConnectionError(f'the hub cannot be reached: {error}') from error
+
+
+def similar_in_timm(name: str) -> str:
+    """Return the names of timm that resemble one that it does not have, as advice; empty for those that it has."""
+    import timm
+
+    names = [*timm.list_models(), *timm.list_pretrained()]
+    near = [] if name in names else get_close_matches(name, names)
+    return f'did you mean {" or ".join(near)}?' if near else ''
 
 
 def torchvision_weights(name: str) -> Any:
@@ -79,5 +112,7 @@ def fetching(address: str) -> Iterator[None]:
         raise UserError(f'{address} needs a package: pip install {package}') from error
     except (OSError, ValueError, RuntimeError, KeyError) as error:  # of a library: no connection, unknown name
         reason = printable(' '.join(str(error).split()), 160)
-        advice = 'correct the name, connect to the internet once, or give the path of a local file'
+        near = similar_in_timm(address.removeprefix('timm://')) if address.startswith('timm://') else ''
+        advice = 'correct the name, connect to the internet once, give the path of a local file'
+        advice = near or f'{advice}, or train from random weights (load_from=None)'
         raise FileError(f'{address} was not downloaded ({reason}): {advice}') from error

@@ -3,6 +3,7 @@
 import torch
 from mmengine.config import Config
 
+from vt.checkpoints.public import similar_in_timm
 from vt.errors import UserError
 from vt.files import ROOT
 from vt.models.timm_backbone import TimmBackbone
@@ -24,7 +25,8 @@ def read_timm_config(source: str) -> Config:
     cfg.load_from = f'timm://{name}'
     prepared = prepare_as_published(cfg, cfg.load_from, is_told=False)
     if prepared is None:
-        raise UserError(f'{source}: timm has no published weights of this name: give one of timm.list_pretrained()')
+        near = similar_in_timm(name) or 'timm.list_pretrained() lists all'
+        raise UserError(f'{source}: timm has no published weights of this name: {near}')
     with torch.device('meta'):
         cfg.model.head.in_channels = TimmBackbone(name).num_features
     cfg.model.backbone.model_name = name

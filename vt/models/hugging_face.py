@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
+from vt.checkpoints.public import fetching, require_hub
 from vt.errors import UserError
 from vt.registry import MODELS
 
@@ -65,6 +66,7 @@ class HuggingFaceBackbone(BaseModule):
             if kind:
                 self.config = transformers.AutoConfig.for_model(**options)
             else:
+                require_hub(pretrained)
                 self.config = transformers.AutoConfig.from_pretrained(pretrained, trust_remote_code=False, **options)
             self.config.num_channels = in_channels
             if out_type == MAPS:
@@ -79,7 +81,9 @@ class HuggingFaceBackbone(BaseModule):
     def init_weights(self) -> None:
         """Load the weights of ``pretrained``, or as ``init_cfg`` says; without, they stay as transformers drew them."""
         if self.pretrained and not self.init_cfg:
-            loaded = type(self.model).from_pretrained(self.pretrained, config=self.config)
+            with fetching(self.pretrained):
+                require_hub(self.pretrained)
+                loaded = type(self.model).from_pretrained(self.pretrained, config=self.config)
             self.model.load_state_dict(loaded.state_dict())
             self.is_init = True
         else:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
+from vt.checkpoints.public import similar_in_timm
 from vt.errors import UserError
 from vt.registry import MODELS
 
@@ -45,7 +46,8 @@ class TimmBackbone(BaseModule):
         try:
             self.model = timm.create_model(model_name, in_chans=in_channels, **(options or {}))
         except (RuntimeError, TypeError, ValueError) as error:
-            raise UserError(f'TimmBackbone: {model_name}: {" ".join(str(error).split())[:160]}') from error
+            words = [' '.join(str(error).split())[:160], similar_in_timm(model_name)]
+            raise UserError(f'TimmBackbone: {model_name}: {": ".join(filter(None, words))}') from error
         self.classifier = self.model.pretrained_cfg.get('classifier')
         if not isinstance(self.classifier, str):  # of two layers in a distilled model
             raise UserError(f'TimmBackbone: the classifier of {model_name} is {self.classifier}: it must be one layer')
