@@ -13,7 +13,7 @@ def parse_args() -> argparse.Namespace:
         'vt predict swin-tiny_16xb64-300e_in1k timm photos --out predictions.csv',
     )
     parser.add_model_arguments(f'{CONFIG}, or folder of a saved model')
-    parser.add_argument('inputs', nargs='+', metavar='INPUT', help='images, videos for a video model, or folders')
+    parser.add_argument('inputs', nargs='*', metavar='INPUT', help='images, videos for a video model, or folders')
     results = parser.add_argument_group('results')
     results.add_argument('--out', type=Path, help='file for the predictions, .json or .csv')
     results.add_argument('--out-dir', type=Path, help='folder for figures: images with their class or segments')

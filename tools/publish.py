@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from vt.commands.arguments import CONFIG, ToolParser
+from vt.hints import as_typed
 
 
 def parse_args() -> argparse.Namespace:
@@ -21,6 +22,9 @@ def parse_args() -> argparse.Namespace:
     header.add_argument('--config', help=f'{CONFIG} (default: the text in the checkpoint)')
     header.add_argument(
         '--show', type=Path, metavar='FILE', help='print the header of a published checkpoint, and exit'
+    )
+    header.add_argument(
+        '--save-config', type=Path, metavar='FILE', help='with --show: write the config of the header, .py, instead'
     )
     formats = parser.add_argument_group('other formats')
     formats.add_argument('--format', choices=('timm',), help="write weights for timm's own model")
@@ -39,7 +43,7 @@ def main() -> None:
         with importing():
             from vt.apis.model_zoo import find_source
             from vt.checkpoints.loading import weights_only
-            from vt.checkpoints.publishing import publish, show
+            from vt.checkpoints.publishing import describe, publish, show
             from vt.engine.prepare import read_config
             from vt.errors import UserError
         if bool(args.show) == bool(args.out) or (args.show and args.checkpoint):
@@ -48,9 +52,11 @@ def main() -> None:
             raise UserError('--format needs CHECKPOINT, OUT, --config and --model, the name in timm')
         if args.model and not args.format:
             raise UserError('--model is for --format: leave it out')
+        if args.save_config and not (args.show and args.save_config.suffix == '.py'):
+            raise UserError('--save-config FILE.py is for --show FILE.safetensors')
         with weights_only(unless=args.trust_checkpoint):
             if args.show:
-                show(args.show)
+                show(args.show, args.save_config)
             elif args.format:
                 from vt.apis.timm_format import publish_for_timm
 
@@ -58,7 +64,13 @@ def main() -> None:
                 print(f'written to {path}')
             else:
                 config = read_config(find_source(args.config)).pretty_text if args.config else None
-                print(f'written to {publish(args.checkpoint, args.out, config)}')
+                path = publish(args.checkpoint, args.out, config)
+                print(f'written to {path}')
+                if 'config' in describe(path):
+                    own = path.with_suffix('.py').name
+                    print('Whoever gets this file writes its config, which is Python, and predicts:')
+                    print(as_typed(f'vt publish --show {path.name} --save-config {own}'))
+                    print(as_typed(f'vt predict {own} {path.name} IMAGE'))
 
 
 if __name__ == '__main__':

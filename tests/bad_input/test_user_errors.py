@@ -103,6 +103,10 @@ COMMANDS = [
     (f'test.py digits.py digits.pth --report r --cfg-options {SHUFFLED}True', f'set {SHUFFLED}False'),
     (f'test.py {LIP} scenes.pth --tta', 'left and right are classes'),
     (f'{PREDICT} empty', 'empty contains no file that ends in .bmp'),
+    ('predict.py digits.pth data/a.png', 'digits.pth is no config: give a config, and then the weights'),
+    ('test.py given.safetensors digits.pth', '--show given.safetensors --save-config model.py writes its own, if'),
+    ('train.py saved', 'saved saved INPUT predicts with the saved model in this folder'),
+    ('predict.py saved data/a.png', 'three arguments are needed: python'),
     ('predict.py digits.py gone.pth data --out folder.json', 'folder.json is a folder: give the name of a file to wr'),
     (f'{PREDICT} data --out r.txt', '--out r.txt: results are written as .json or .csv'),
     (f'{PREDICT} data --out-dir data', 'would be overwritten: give another folder than --out-dir data'),
@@ -160,6 +164,8 @@ def models(tmp_path_factory):
         (folder / name).mkdir()
     (folder / 'data/notes.txt').write_text('mine')
     (folder / 'zero.png').write_bytes(b'')
+    vt.apis.save_model(vt.apis.get_model(folder / 'digits.py', folder / 'digits.pth'), folder / 'saved')
+    shutil.copy(folder / 'saved/model.safetensors', folder / 'given.safetensors')
     (folder / 'plain.py').write_text("_base_ = 'digits.py'\n")  # without a work directory
     return folder
 

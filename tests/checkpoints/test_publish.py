@@ -1,6 +1,7 @@
 """Published checkpoints: weights alone, with what they are; with ``--format timm`` as timm's own model loads them."""
 
 import json
+import os
 
 import pytest
 import timm
@@ -8,7 +9,8 @@ import torch
 from checkpoints.small_models import Line, build_runner
 from mmengine.config import Config
 from safetensors import safe_open
-from tool_runner import assert_one_line, call, succeed
+from safetensors.torch import save_file
+from tool_runner import ROOT, assert_one_line, call, succeed
 
 import vt
 from vt.apis import find_config, get_model
@@ -53,11 +55,14 @@ def test_what_is_published_is_the_weights_and_what_they_are(tmp_path):
         (['a.pth'], 'give CHECKPOINT and OUT, or --show FILE'),
         (['--show', 'changed-01234567.safetensors'], 'its content has the digits'),
         (['a.pth', 'b.safetensors', '--config', 'a.py', '--format', 'timm'], '--model'),
+        (['a.pth', 'b.safetensors', '--save-config', 'a.py'], '--save-config FILE.py is for --show FILE.safetensors'),
+        (['--show', 'plain.safetensors', '--save-config', 'a.py'], 'plain.safetensors has no config: use that of'),
     ],
 )
 def test_mistakes_are_one_line(arguments, message, tmp_path):
     checkpoint = written(tmp_path)
     publish(checkpoint, tmp_path / 'b.safetensors').rename(tmp_path / 'changed-01234567.safetensors')
+    save_file(Line().state_dict(), tmp_path / 'plain.safetensors')
     assert_one_line(call('publish.py', *arguments, cwd=tmp_path), message)
 
 
@@ -77,7 +82,12 @@ def test_a_run_may_begin_from_it(tmp_path):
     state = torch.load(written(tmp_path))['state_dict']
     printed = succeed(call('publish.py', 'a.pth', 'b.safetensors', cwd=tmp_path)).stdout
     (path,) = tmp_path.glob('b-*.safetensors')
-    assert printed == f'written to {path.name}\n'
+    first, _, save, predict = printed.splitlines()
+    assert first == f'written to {path.name}'
+    own = path.with_suffix('.py')
+    assert predict == f'python {os.path.relpath(ROOT / "tools/predict.py", tmp_path)} {own.name} {path.name} IMAGE'
+    succeed(call('publish.py', *save.split()[2:], cwd=tmp_path))  # as whoever gets the file does
+    assert own.read_text() == 'a = 1\nb = 2\n'
     runner = build_runner(tmp_path / 'run', dict(type='SGD', lr=0.0), load_from=path)
     runner.train()
     assert torch.equal(runner.model.layer.weight, state['layer.weight'])

@@ -67,16 +67,31 @@ def as_safetensors(state: dict[str, Tensor], texts: dict[str, str]) -> bytes:
     return len(header).to_bytes(8, 'little') + header + content[8 + size :]
 
 
-def show(path: Path) -> None:
-    """Print the header of a published checkpoint, the config last, after comparing the digits in its name.
-
-    A file that was changed, or is of another kind, is a UserError.
-    """
+def describe(path: Path) -> dict[str, str]:
+    """Return the texts in the header of a published checkpoint, as :func:`show` prints them."""
     if path.suffix != SUFFIX:
         raise UserError(f'{path} is not a {SUFFIX} file: only these have a description')
     load_checkpoint(path)
     with safe_open(path, 'pt') as file:
-        texts = file.metadata() or {}
+        return file.metadata() or {}
+
+
+def show(path: Path, config: Path | None = None) -> None:
+    """Print the header of a published checkpoint, the config last, after comparing the digits in its name.
+
+    Args:
+        path: the file.
+        config: file to which the config is written instead, to be read before it is used: it is Python.
+
+    Raises:
+        UserError: the file is of another kind, was changed, or has no config.
+    """
+    texts = describe(path)
+    if config:
+        if 'config' not in texts:
+            raise UserError(f'{path} has no config: use that of its training')
+        write_atomically(config, texts['config'], follow=True)
+        return
     for name in sorted(texts, key=lambda name: (name == 'config', name)):
         text = f'{name}:{chr(10) if chr(10) in texts[name] else " "}{texts[name]}'
         print('\n'.join(map(printable, text.split('\n'))))

@@ -49,6 +49,10 @@ def predict(args: argparse.Namespace) -> None:
     check_output(args.out, args.config, args.checkpoint)  # before the model is read, and later with the files
     device = default_device() if args.device is None else require_device(args.device)
     cfg = resolve_config(args.config, args.cfg_options)
+    if not args.inputs:
+        whole = Path(args.config).is_dir()  # of a saved model, whose weights are in its folder, too
+        words = f'{args.config} {args.config} {args.checkpoint}' if whole else f'{args.config} {args.checkpoint} INPUT'
+        raise UserError(f'three arguments are needed: {as_typed(f"vt predict {words}")}')
     if args.amp:
         cfg.test_cfg = dict(cfg.get('test_cfg') or {}, fp16=True)
     inferencer: Any = inferencer_of(cfg, args.checkpoint, device)

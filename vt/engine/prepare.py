@@ -24,6 +24,7 @@ from mmengine.utils import import_modules_from_strings
 from vt._libraries import import_library
 from vt.errors import MissingFileError, UserError
 from vt.files import ROOT, read_names
+from vt.hints import as_typed
 
 from .checks.config import accepted_arguments, check_config, find_types
 from .config_parts import LOADERS, datasets_of, leaves, model_of, steps_in
@@ -133,7 +134,7 @@ def complete(cfg: Config, amp: bool) -> Config:
 def _read_file(path: str) -> Config:
     if path.startswith(TIMM):
         return read_timm_config(path)
-    require_file(path, 'config')
+    _require_config(path)
     MODULE2PACKAGE.update(mmseg='mmseg', vt='vt')  # finds _base_ = 'vt::...' under any name of the distribution
     try:
         cfg = Config.fromfile(path)
@@ -143,6 +144,21 @@ def _read_file(path: str) -> Config:
         raise UserError(f'{_place(error)}{in_one_line(error)}') from error
     _remove_own_scope(list(cfg.values()))
     return cfg
+
+
+def _require_config(path: str) -> None:
+    """Raise ``UserError`` if there is no config, with what to write instead of weights or of a folder."""
+    place = Path(path)
+    if not place.exists() or place.suffix in ('.py', '.yml', '.yaml', '.json'):
+        require_file(path, 'config')
+        return
+    configs = [*map(str, (place if place.is_dir() else place.parent).glob('*.py'))]
+    advice = f'give {configs[0] if len(configs) == 1 else "a config"}, and then the weights'
+    if (place / 'config.json').is_file():
+        advice = f'{as_typed(f"vt predict {path} {path} INPUT")} predicts with the saved model in this folder'
+    elif place.suffix == '.safetensors':
+        advice = f'{as_typed(f"vt publish --show {path} --save-config model.py")} writes its own, if it was published'
+    raise UserError(f'{path} is no config: {advice}')
 
 
 def _similar_base(error: FileNotFoundError) -> str:
