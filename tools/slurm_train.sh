@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Train with several processes in a SLURM job: slurm_train.sh CONFIG [arguments of vt train ...], for example
-#   sbatch --nodes=2 --ntasks-per-node=8 --gpus-per-node=8 --cpus-per-task=8 --requeue --signal=USR1@120 \
+#   sbatch --nodes=1 --ntasks-per-node=8 --gpus-per-node=8 --cpus-per-task=8 --requeue --signal=USR1@120 \
 #       tools/slurm_train.sh configs/vt_resnet/vt-resnet18_8xb32-90e_in1k.py
 # or with SRUN_ARGS='--partition=gpu --ntasks=8 ...' outside of a job. One task is one process; one fails, all end.
 set -euo pipefail
