@@ -1,5 +1,7 @@
 """Options, inputs and parts of a user's own that do not fit: one line that names them, when built or called."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
@@ -11,9 +13,11 @@ from vt.models import (
     DynamicTokenizer,
     FeedForward,
     FilterTokenizer,
+    GraphConvolution,
     MViT,
     Projector,
     RecurrentTokenizer,
+    TokenTransformer,
     VTBackbone,
     VTModule,
     VTResNet,
@@ -48,6 +52,7 @@ ROWS = [
     # The paper's modules.
     (lambda: FilterTokenizer(8, 9, groups=2), 'GroupedLinear: out_channels=9 is not divisible by groups=2'),
     (lambda: RecurrentTokenizer(8, 12)(torch.randn(1, 8, 2, 2), torch.randn(1, 3, 12)), 'the input has 3 tokens'),
+    (lambda: RecurrentTokenizer(8, 12)(torch.randn(1, 8, 2, 2)), 'needs the tokens of the module before it'),
     (lambda: DynamicTokenizer(16, 16, num_heads=4, groups=2), 'groups=2 is not divisible by num_heads=4'),
     (lambda: DynamicTokenizer(16, 16, num_tokens=1), 'num_tokens=1 must be at least 2'),
     (lambda: Projector(8, 12, query_groups=3), 'in_channels=8 is not divisible by'),
@@ -87,6 +92,25 @@ def test_an_option_that_does_not_fit_is_one_line(make, words):
     with pytest.raises(ValueError, match=words) as error:
         make()
     assert '\n' not in str(error.value)
+
+
+@pytest.mark.parametrize('number', [0, -1])
+@pytest.mark.parametrize(
+    ('part', 'name'),
+    [
+        *((partial(FilterTokenizer, 8), name) for name in ('token_channels', 'num_tokens', 'groups', 'num_heads')),
+        *((partial(Projector, 8), name) for name in ('token_channels', 'groups', 'query_groups', 'num_heads')),
+        *((TokenTransformer, name) for name in ('token_channels', 'groups', 'num_heads')),
+        (GraphConvolution, 'num_tokens'),
+        (partial(VTFPN, [4, 8], 8), 'num_tokens'),
+        (partial(VTResNet, 18), 'token_channels'),
+        (partial(VTResNet, 18), 'num_modules'),
+        (partial(VTBackbone, REGNET, 384), 'num_modules'),
+    ],
+)
+def test_a_number_below_one_is_refused(part, name, number):
+    with pytest.raises(UserError, match=f'{name}={number} must be at least 1'):
+        part(**{'token_channels': 12} | {name: number})
 
 
 class Means(vt.Tokenizer):
@@ -156,6 +180,16 @@ def test_a_module_of_own_parts_is_built_as_it_is():
     module = build_module(tokenizer='Means')
     assert module.tokenizer(torch.rand(1, 8, 5, 4)).shape == (1, 16, 12)
     assert {parameter.device.type for parameter in module.parameters()} == {'cpu'}
+
+
+def test_a_module_has_the_published_parts_or_given_modules():
+    usual = VTModule(8, 12)
+    assert [*map(type, usual.children())] == [FilterTokenizer, TokenTransformer, Projector]
+    means, projector = Means(8, 12, num_tokens=4), Projector(8, 12)
+    module = VTModule(8, 12, means, dict(num_heads=2), projector)
+    assert (module.tokenizer, module.projector) == (means, projector)
+    assert (type(module.relation), module.relation.num_heads) == (TokenTransformer, 2)
+    assert [x.shape for x in module(torch.rand(1, 8, 5, 4))] == [(1, 8, 5, 4), (1, 4, 12)]
 
 
 def block(**parts):

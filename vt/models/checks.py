@@ -19,11 +19,18 @@ from .grid import Size, TokenPart, Unchanged
 
 
 def require_divisible(part: str, name: str, value: int, divisor_name: str, divisor: int) -> None:
-    """Raise ``UserError`` unless ``divisor`` divides ``value``."""
-    if value % divisor:
+    """Raise ``UserError`` unless ``divisor`` is positive and divides ``value``."""
+    if divisor < 1 or value % divisor:
         raise UserError(
             f'{part}: {name}={value} is not divisible by {divisor_name}={divisor}; change one of the two in the config'
         )
+
+
+def require_positive(part: nn.Module, **numbers: int) -> None:
+    """Raise ``UserError`` unless all options are at least 1."""
+    for name, number in numbers.items():
+        if number < 1:
+            raise UserError(f'{type(part).__name__}: {name}={number} must be at least 1')
 
 
 def require_with(part: str, name: str, option: Any, **others: Any) -> None:

@@ -9,6 +9,8 @@ from torch import Tensor, nn
 
 from vt.registry import MODELS
 
+from ..checks import require_positive
+
 
 @MODELS.register_module()
 class GraphConvolution(nn.Module):
@@ -28,6 +30,7 @@ class GraphConvolution(nn.Module):
 
     def __init__(self, token_channels: int, num_tokens: int = 16, groups: int = 1, drop_path: float = 0.0) -> None:
         super().__init__()
+        require_positive(self, num_tokens=num_tokens)
         self.edges = nn.Parameter(torch.randn(num_tokens, num_tokens) * num_tokens**-0.5)
         self.relu = nn.ReLU()
         self.drop_path = DropPath(drop_path)

@@ -10,7 +10,7 @@ from vt.ops import project, project_attention, project_onto
 from vt.ops.maps import split_heads
 from vt.registry import MODELS
 
-from ..checks import optional_norm
+from ..checks import optional_norm, require_positive
 from .grouped_linear import GroupedLinear
 
 
@@ -40,7 +40,7 @@ class Projector(nn.Module):
         query_groups: channel groups of W_Q; ``groups`` by default.
 
     Raises:
-        UserError: ``groups`` or ``query_groups`` do not divide the channels.
+        UserError: a number below 1; ``groups`` or ``query_groups`` do not divide the channels.
     """
 
     def __init__(
@@ -57,11 +57,14 @@ class Projector(nn.Module):
         query_groups: int | None = None,
     ) -> None:
         super().__init__()
+        query_groups = groups if query_groups is None else query_groups
+        numbers = dict(token_channels=token_channels, num_heads=num_heads, groups=groups, query_groups=query_groups)
+        require_positive(self, **numbers)
         self.num_heads = num_heads
         self.scale = (in_channels / num_heads) ** -0.5 if scale_logits else 1.0
         self.norm = optional_norm(norm_cfg, token_channels)
         gain = in_channels**-0.25 * self.scale**-0.5
-        self.query = GroupedLinear(in_channels, in_channels, query_groups or groups, gain, pixel_side=True)
+        self.query = GroupedLinear(in_channels, in_channels, query_groups, gain, pixel_side=True)
         self.own_channels = self.query.groups % num_heads == 0  # each head reads only its own channels
         self.key = GroupedLinear(token_channels, in_channels, groups, gain)
         has_value = value_matrix or in_channels != token_channels

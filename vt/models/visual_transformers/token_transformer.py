@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from vt.ops.maps import heads_in_batch, merge_heads, scaled
 from vt.registry import MODELS
 
-from ..checks import optional_norm
+from ..checks import optional_norm, require_positive
 from .grouped_linear import GroupedLinear
 
 
@@ -40,7 +40,7 @@ class TokenTransformer(nn.Module):
         drop_path: probability of dropping a branch for a sample (stochastic depth).
 
     Raises:
-        UserError: ``groups`` does not divide the channels.
+        UserError: a number below 1; ``groups`` does not divide the channels.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class TokenTransformer(nn.Module):
         drop_path: float = 0.0,
     ) -> None:
         super().__init__()
+        require_positive(self, token_channels=token_channels, num_heads=num_heads, groups=groups)
         d = token_channels // 2 if qk_channels is None else qk_channels
         self.num_heads = num_heads
         self.scale = (d / num_heads) ** -0.5 if scale_logits else 1.0

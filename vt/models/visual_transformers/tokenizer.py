@@ -10,7 +10,7 @@ from vt.ops import tokenize, tokenize_attention
 from vt.ops.maps import merge_heads, split_heads, to_pixels
 from vt.registry import MODELS
 
-from ..checks import optional_norm
+from ..checks import optional_norm, require_positive
 from .grouped_linear import GroupedLinear
 
 
@@ -31,7 +31,7 @@ class Tokenizer(nn.Module):
         value, norm: what :meth:`forward` does with the result of :meth:`pool`, in this order.
 
     Raises:
-        UserError: ``groups`` does not divide the channels of W_V.
+        UserError: a number below 1; ``groups`` does not divide the channels of W_V.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class Tokenizer(nn.Module):
         value_matrix: bool = False,
     ) -> None:
         super().__init__()
+        require_positive(self, token_channels=token_channels, num_tokens=num_tokens, groups=groups)
         self.in_channels, self.token_channels, self.num_tokens = in_channels, token_channels, num_tokens
         self.num_pooled = num_tokens
         has_value = value_matrix or in_channels != token_channels
@@ -100,8 +101,7 @@ class AttentionTokenizer(Tokenizer):
         **kwargs,
     ) -> None:
         super().__init__(in_channels, token_channels, **kwargs)
-        if num_heads < 1:
-            raise UserError(f'{type(self).__name__}: num_heads={num_heads} must be at least 1')
+        require_positive(self, num_heads=num_heads)
         scale = (in_channels / num_heads) ** -0.5
         self.num_heads, self.scale = num_heads, scale if scale_logits else 1.0
         widths = dict(token_channels=token_channels, num_heads=num_heads)
@@ -126,9 +126,11 @@ class AttentionTokenizer(Tokenizer):
         maps = tokenize_attention(x, self.filters(x, tokens), self.num_heads, self.scale)
         return maps.unflatten(-1, x.shape[-2:])
 
-    def check_number(self, tokens: Tensor) -> Tensor:
-        """Return the tokens of the previous module; raise ``UserError`` if there are not ``num_tokens``."""
+    def check_number(self, tokens: Tensor | None) -> Tensor:
+        """Return the tokens of the previous module; raise ``UserError`` unless there are ``num_tokens``."""
+        name = type(self).__name__
+        if tokens is None:
+            raise UserError(f'{name} needs the tokens of the module before it: the first has another tokenizer')
         if tokens.shape[1] != self.num_tokens:
-            part = f'{type(self).__name__}: num_tokens={self.num_tokens}'
-            raise UserError(f'{part}, but the input has {tokens.shape[1]} tokens')
+            raise UserError(f'{name}: num_tokens={self.num_tokens}, but the input has {tokens.shape[1]} tokens')
         return tokens

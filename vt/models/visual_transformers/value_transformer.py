@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from vt.ops.maps import merge_heads, split_heads
 from vt.registry import MODELS
 
+from ..checks import require_positive
 from .grouped_linear import GroupedLinear
 
 
@@ -27,11 +28,12 @@ class ValueTransformer(nn.Module):
         drop_path: probability of dropping a branch for a sample (stochastic depth).
 
     Raises:
-        UserError: ``groups`` does not divide the channels.
+        UserError: a number below 1; ``groups`` does not divide the channels.
     """
 
     def __init__(self, token_channels: int, num_heads: int = 16, groups: int = 8, drop_path: float = 0.0) -> None:
         super().__init__()
+        require_positive(self, token_channels=token_channels, num_heads=num_heads, groups=groups)
         d = token_channels // 2
         self.num_heads = num_heads
         self.scale = (d / num_heads) ** -0.5

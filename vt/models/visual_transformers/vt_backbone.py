@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from vt.errors import UserError
 from vt.registry import MODELS
 
+from ..checks import require_positive
 from ..layer_depths import layer_depths
 from ..staged_backbone import StagedBackbone
 from .vt_stage import MAP_RMS, HasVTStages, require_out_type
@@ -59,7 +60,11 @@ class VTBackbone(HasVTStages, StagedBackbone):
         drop_path_rate: stochastic depth rate of the last module; rates grow linearly from 0 over the modules.
         with_cp: recompute modules in the backward pass to save memory.
         init_cfg: as in mmengine, for the whole model.
-        **modules: options of the modules, as in :class:`vt.models.visual_transformers.vt_stage.HasVTStages`.
+        num_tokens: L, number of visual tokens.
+        token_channels: C_T, channels of a token.
+        groups: channel groups of every token-side matrix; the config of a part overrides it.
+        **parts: ``tokenizer``, ``later_tokenizer``, ``relation`` and ``projector``, configs of parts as in
+            :class:`vt.models.visual_transformers.vt_stage.HasVTStages`.
 
     Raises:
         UserError: an unknown ``out_type`` or ``frozen_stages``; in the forward pass, a last output that is not a map of
@@ -80,9 +85,15 @@ class VTBackbone(HasVTStages, StagedBackbone):
         drop_path_rate: float = 0.0,
         with_cp: bool = False,
         init_cfg: dict | Sequence[dict] | None = None,
-        **modules,
+        *,
+        num_tokens: int = 16,
+        token_channels: int = 1024,
+        groups: int = 1,
+        **parts,
     ) -> None:
-        super().__init__(init_cfg=init_cfg, **modules)
+        tokens = dict(num_tokens=num_tokens, token_channels=token_channels, groups=groups)
+        super().__init__(init_cfg=init_cfg, **tokens, **parts)
+        require_positive(self, num_modules=num_modules)
         require_out_type('VTBackbone', out_type)
         self.backbone = MODELS.build(backbone)
         for name in drop:

@@ -21,15 +21,16 @@ PROJECTOR = dict(type='vt.Projector')
 class VTModule(nn.Module):
     """A VT module: tokenizer, relation between tokens, projector.
 
-    The module adds ``in_channels`` and ``token_channels`` to the configs of the parts.
+    Parts are configs, whose type may be omitted and to which the module adds ``in_channels`` and ``token_channels``, or
+    modules that are used as they are. The defaults are those of the published model.
 
     Args:
         in_channels: C, channels of the feature map.
         token_channels: C_T, channels of a token.
-        tokenizer: config of a tokenizer, called with ``(x, tokens)``.
-        relation: config of what relates the tokens, called with ``(tokens)``: the transformer of section 3.2, or what
-            takes its place (table 5); None for none.
-        projector: config of a projector, called with ``(x, tokens)``; None for none, the map is unchanged.
+        tokenizer: tokenizer, called with ``(x, tokens)``.
+        relation: what relates the tokens, called with ``(tokens)``: the transformer of section 3.2, or what takes its
+            place (table 5); None for none.
+        projector: projector, called with ``(x, tokens)``; None for none, the map is unchanged.
 
     Raises:
         UserError: a part returns another shape than :meth:`forward` needs.
@@ -39,17 +40,16 @@ class VTModule(nn.Module):
         self,
         in_channels: int,
         token_channels: int,
-        tokenizer: dict,
-        relation: dict | None,
-        projector: dict | None,
+        tokenizer: dict | nn.Module = TOKENIZER,
+        relation: dict | nn.Module | None = RELATION,
+        projector: dict | nn.Module | None = PROJECTOR,
     ) -> None:
         super().__init__()
         widths = dict(in_channels=in_channels, token_channels=token_channels)
-        self.tokenizer = MODELS.build(tokenizer, default_args=widths)
-        self.relation = nn.Identity()
-        if relation is not None:
-            self.relation = MODELS.build(relation, default_args=dict(token_channels=token_channels))
-        self.projector = Unchanged() if projector is None else MODELS.build(projector, default_args=widths)
+        self.tokenizer = _build(tokenizer, TOKENIZER | widths)
+        usual = RELATION | dict(token_channels=token_channels)
+        self.relation = nn.Identity() if relation is None else _build(relation, usual)
+        self.projector = Unchanged() if projector is None else _build(projector, PROJECTOR | widths)
         pixels, tokens = (2, in_channels, 16, 15), (2, getattr(self.tokenizer, 'num_tokens', 16), token_channels)
         check_shape(self.tokenizer, '(N, num_tokens, token_channels)', tokens, pixels, tokens)
         check_shape(self.relation, 'as the tokens came, (N, L, C_T)', tokens, tokens)
@@ -67,3 +67,8 @@ class VTModule(nn.Module):
         """
         tokens = self.relation(self.tokenizer(x, tokens))
         return self.projector(x, tokens), tokens
+
+
+def _build(part: dict | nn.Module, usual: dict) -> nn.Module:
+    """Return a module, or build that of a config, which overrides the ``usual`` one."""
+    return part if isinstance(part, nn.Module) else MODELS.build(usual | part)

@@ -20,6 +20,7 @@ from vt.checkpoints.weights import load_init_cfg
 from vt.errors import UserError
 from vt.registry import MODELS
 
+from ..checks import require_positive
 from ..recomputation import recompute
 from ..staged_backbone import StagedBackbone
 from .map_scale import scale_stage
@@ -76,8 +77,12 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
         positions: positions of the modules: ``'layer1'`` to ``'layer4'``, in place of that stage, or
             ``'after_layer1'`` to ``'after_layer4'``, after it.
         init_cfg: as in mmengine; ``Pretrained`` takes a checkpoint of a ResNet, for its stages, or of a VT-ResNet.
-        **options: of the modules, as in :class:`vt.models.visual_transformers.vt_stage.HasVTStages`, and other options
-            of :class:`mmpretrain.models.ResNet`, such as ``style``, ``norm_cfg``, ``deep_stem``.
+        num_tokens: L, number of visual tokens.
+        token_channels: C_T, channels of a token.
+        groups: channel groups of every token-side matrix; the config of a part overrides it.
+        **options: ``tokenizer``, ``later_tokenizer``, ``relation`` and ``projector``, configs of parts as in
+            :class:`vt.models.visual_transformers.vt_stage.HasVTStages`, and other options of
+            :class:`mmpretrain.models.ResNet`, such as ``style``, ``norm_cfg``, ``deep_stem``.
 
     Raises:
         UserError: an unknown output type, frozen stage or position; sizes that are not divisible; in the forward pass,
@@ -98,6 +103,10 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
         strides: Sequence[int] = (1, 2, 2, 2),
         dilations: Sequence[int] = (1, 1, 1, 1),
         positions: Sequence[str] = ('layer4',),
+        *,
+        num_tokens: int = 16,
+        token_channels: int = 1024,
+        groups: int = 1,
         **options,
     ) -> None:
         require_out_type(type(self).__name__, out_type)
@@ -108,10 +117,13 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
         stages |= dict(dilations=(*dilations, 1)[:num_stages])
         # ResNet checks the indices against its own stages; the last one stands for that of the modules.
         stages |= dict(out_indices=sorted({*out_indices, num_stages - 1} - {num_stages}))
-        super().__init__(depth=depth, with_cp=with_cp, **stages, **options)
+        tokens = dict(num_tokens=num_tokens, token_channels=token_channels, groups=groups)
+        super().__init__(depth=depth, with_cp=with_cp, **tokens, **stages, **options)
         self.out_type, self.out_indices = out_type, out_indices
         self.vt_stages = {}  # position of each stage of modules: its module name
-        self._add_modules(positions, NUM_MODULES[depth] if num_modules is None else num_modules, drop_path_rate)
+        num_modules = NUM_MODULES[depth] if num_modules is None else num_modules
+        require_positive(self, num_modules=num_modules)
+        self._add_modules(positions, num_modules, drop_path_rate)
         self.freeze(frozen_stages)
         self._start_untrained()
 
