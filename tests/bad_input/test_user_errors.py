@@ -64,7 +64,15 @@ LINES = [
     (SINGLE, 'while training on the last batch of an epoch, 1 of 47 samples (drop_last=True leaves it out), in '),
     ("pipeline[1] = dict(type='ResizeEdge', scale=32)", 'while collating the first batch, of 8 samples: RuntimeError:'),
 ]
+# Of parts that fail in own code, whose line is named.
+STEPS = [line.strip() for line in (ROOT / 'tests/bad_input/steps.py').read_text().splitlines()]
+OWN = [
+    ("model['data_preprocessor'] = dict(type='Failing')", "raise RuntimeError('this preprocessor is of no use')"),
+    ("train_dataloader['dataset']['pipeline'] = [dict(type='Spoil')]", "if 'spoilt' in results['img_path']:"),
+]
+IMPORT = "custom_imports = dict(imports=['vt', 'bad_input.steps'])\n"
 CONFIGS = [*TEXTS, *((IMAGES + lines, words) for lines, words in LINES)]
+CONFIGS += [(DIGITS + IMPORT + text, f'bad_input/steps.py, line {STEPS.index(line) + 1})') for text, line in OWN]
 HOOK = "custom_hooks=[{'type':'vt.CheckpointHook','filename_tmpl':'model_{}.pth'}]"
 ADAMW = "optim_wrapper={'optimizer':{'_delete_':True,'type':'AdamW'}"
 # Of --cfg-options, for a small classifier of digits.
@@ -75,7 +83,7 @@ OPTIONS = [
     ('train_cfg.val_interval=0', 'train_cfg.val_interval=0 must be at least 1'),
     ('optim_wrapper.optimizer.lr=high', "optim_wrapper.optimizer (AdamW): TypeError: '<=' not supported between inst"),
     ('speed.matmul_precision=low', "speed.matmul_precision='low' must be one of highest, high, medium"),
-    ('default_hooks.checkpoint.out_dir=x', '(--work-dir), and published by tools/publish.py: remove out_dir'),
+    ('default_hooks.checkpoint.out_dir=x', '/tools/publish.py: remove out_dir'),
     (HOOK, 'vt.CheckpointHook: checkpoints are epoch_N.pth or iter_N.pth in the work directory'),
     (f"{ADAMW},'paramwise_cfg':{{'custom_keys':{{'head':{{}}}}}}}}", 'lr_mult has no lr to multiply: set'),
     ('model.backbone.relation.num_heads=5', 'layer4.0.relation (TokenTransformer): RuntimeError: unflatten: Provided'),
@@ -209,8 +217,7 @@ def test_a_traceback_is_shown_on_request_alone_and_lies_in_the_log(tmp_path):
 def test_an_error_that_nobody_foresaw_shows_its_traceback(tmp_path, monkeypatch):
     """And lies in the file in which torchrun looks for it."""
     monkeypatch.setenv('TORCHELASTIC_ERROR_FILE', str(tmp_path / 'error.json'))
-    config = f"{DIGITS}custom_imports = dict(imports=['vt', 'bad_input.steps'])\n"
-    result = train(tmp_path, config + "custom_hooks = [dict(type='FailAtStep')]\n")
+    result = train(tmp_path, DIGITS + IMPORT + "custom_hooks = [dict(type='FailAtStep')]\n")
     assert result.returncode == 1
     assert 'Traceback (most recent call last)' in result.stderr
     assert 'RuntimeError: in the midst of it' in result.stderr

@@ -4,12 +4,15 @@ import errno
 import logging
 import os
 import sys
+import sysconfig
 import traceback as tracebacks
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from vt.errors import UserError
+from vt.files import PACKAGE
 from vt.untrusted_text import printable
 
 # Errors of the operating system about a file, and what to do about them.
@@ -28,6 +31,7 @@ OUT_OF_MEMORY = (
     'smaller images or a smaller model, --amp, or with_cp=True for the backbone'
 )
 FILES = ('img_path', 'seg_map_path')  # keys of a sample
+STANDARD = sysconfig.get_path('stdlib')  # folder of Python's own library
 
 
 class SampleError(UserError):
@@ -53,15 +57,16 @@ def naming_sample(dataset: Any, index: int) -> Iterator[None]:
         step = next((f'{type(each).__name__}: ' for each in _owners(error) if hasattr(type(each), 'transform')), '')
         if files and step.startswith('LoadImageFromFile') and (why := why_unread(files[0])):
             raise SampleError(f'{files[0]} {why}') from error
-        raise SampleError(f'{name} cannot be loaded: {describe(error) or step + in_one_line(error)}') from error
+        reason = describe(error) or step + in_one_line(error) + _own_line(error)
+        raise SampleError(f'{name} cannot be loaded: {reason}') from error
 
 
 @contextmanager
 def naming_part(doing: str, cfg: Any = None, model: Any = None, unless: Callable[[], bool] = bool) -> Iterator[None]:
     """Convert an error that is not a user error to a :class:`PartError` of one line.
 
-    The line says what the run was doing, in which part it failed, and the cause: "while training on the first batch, in
-    model.head.fc (Linear): RuntimeError: ...".
+    The line says what the run was doing, in which part it failed, the cause, and where in a person's own code: "while
+    training on the first batch, in model.head.fc (Own): NameError: ... (own.py, line 12)".
 
     Args:
         doing: what the block does; continues "while".
@@ -74,7 +79,7 @@ def naming_part(doing: str, cfg: Any = None, model: Any = None, unless: Callable
     except Exception as error:
         if describe(error) is not None or unless():
             raise
-        cause = in_one_line(error.__cause__ or error)
+        cause = in_one_line(error.__cause__ or error) + _own_line(error)
         raise PartError(f'while {doing}{_name_part(error, cfg, model)}: {cause}') from error
 
 
@@ -92,6 +97,18 @@ def _name_part(error: BaseException, cfg: Any, model: Any) -> str:
         if path := next((path for path, part in parts if _is_of(owner, part)), None):
             return f', in {path} ({_name_type(owner)})'
     return f', in {_name_type(built[0])}' if built else ''
+
+
+def _own_line(error: BaseException | None) -> str:
+    """Return file and line of the innermost code that neither VT nor a library has, for a message; ``''`` if none."""
+    while error is not None:
+        for frame in reversed(tracebacks.extract_tb(error.__traceback__)):
+            path = Path(frame.filename)
+            installed = {'site-packages', 'dist-packages'} & {*path.parts} or path.is_relative_to(STANDARD)
+            if path.is_file() and not installed and not path.is_relative_to(PACKAGE):
+                return f' ({os.path.relpath(path)}, line {frame.lineno})'
+        error = error.__cause__ or error.__context__
+    return ''
 
 
 def _name_type(part: dict) -> str:
