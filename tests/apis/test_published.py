@@ -252,3 +252,7 @@ def test_any_classifier_of_timm_predicts_and_is_fine_tuned(caches, photo, monkey
     assert model.cfg.test_dataloader.dataset == model.cfg.val_dataloader.dataset
     assert model.cfg.test_dataloader.dataset.dataset.pipeline[1].interpolation == 'bicubic'
     assert 'accuracy/top1' in succeed(call('test.py', saved, saved.with_name('epoch_1.pth'), cwd=caches)).stdout
+    torch.save(timm.create_model(MOBILE.removeprefix('timm:'), num_classes=7).state_dict(), caches / 'seven.pth')
+    few = 'data_root=images', 'val_fraction=0.2', 'image_size=32'
+    printed = succeed(call('probe.py', MOBILE, 'seven.pth', cwd=caches, options=few)).stdout
+    assert 'before the head' in printed  # whose classes do not matter
