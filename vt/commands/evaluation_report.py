@@ -22,7 +22,7 @@ from sklearn.metrics import ConfusionMatrixDisplay
 from sklearn.preprocessing import normalize
 
 from vt.analysis.attention.heat_maps import HeatMapper
-from vt.analysis.attention.token_figure import glow
+from vt.analysis.attention.token_figure import SCALE, glow, times_uniform
 from vt.analysis.evaluation import (
     BAND,
     BINS,
@@ -140,7 +140,7 @@ class Report(Hook):
             page['changes'] = _sort(record['comparison']['per_class'], 'difference', lambda each: -abs(each))
         write_json(describe_origin(next(self.model.parameters()).device) | record, self.folder / 'report.json', None)
         page['sheets'] = {title: [(each, self._draw(each)) for each in images] for title, images in ranked.items()}
-        page |= dict(side=((3 if maps else 1) + bool(self.mapper)) * SIDE, mapper=self.mapper)
+        page |= dict(side=((3 if maps else 1) + bool(self.mapper)) * SIDE, mapper=self.mapper, scale=SCALE)
         text = TEMPLATES.get_template('evaluation_report.html.j2').render(record | page)
         write_atomically(self.folder / 'report.html', text)
         print(f'written to {self.folder}')
@@ -166,7 +166,8 @@ class Report(Hook):
                 seen, heat, _ = self.mapper.look(sample, is_bgr)
                 if seen.ndim == 4:  # the middle frame of a video
                     seen, heat = seen[len(seen) // 2], heat[len(heat) // 2]
-                panels.append(shrink(glow(seen, heat[None])[0, : image.shape[0], : image.shape[1]], SIDE))
+                drawn = glow(seen, times_uniform(heat[None]))[0, : image.shape[0], : image.shape[1]]
+                panels.append(shrink(drawn, SIDE))
             except UserError as error:  # the model has no heat maps; the report is written without them
                 print(f'no heat maps: {error}')
                 self.mapper = None

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 from torchvision.utils import make_grid
 
-from vt.analysis.attention.token_figure import glow
+from vt.analysis.attention.token_figure import FLOOR, RANGES, SCALE, describe_ranges, glow, times_uniform
 from vt.analysis.attention.token_measures import attention_entropy, uniform_entropy
 from vt.analysis.figures import image_address, shrink
 from vt.apis import ClassificationInferencer, SegmentationInferencer
@@ -83,15 +83,19 @@ def describe_module(look: Look, name: str, head: int) -> list[View]:
     module, views = look.modules[name], []
     if module.maps is not None:
         maps = of_head(module.maps, head)
-        text = f'Bright where a token looks: {_numbered(maps)}, on a grid of {maps.shape[1]} x {maps.shape[2]} cells.'
-        views.append(View('Where each token looks', text, 'tokens', figure=draw_sheet(look.image, maps)))
+        cells = f'on a grid of {maps.shape[1]} x {maps.shape[2]} cells'
+        text = f'Bright where a token looks: {_numbered(maps)}, {cells}. {SCALE} {RANGES}'
+        views.append(View('Where each token looks', text, 'tokens', figure=draw_sheet(look.image, times_uniform(maps))))
     if module.reads is not None:
         reads = of_head(module.reads, head)
-        text = f'Bright where the pixels take much from a token: {_numbered(reads)}.'
-        views.append(View('Where each token is read', text, 'reads', figure=draw_sheet(look.image, reads)))
+        text = f'Bright where the pixels take much from a token: {_numbered(reads)}. {SCALE} {RANGES}'
+        figure = draw_sheet(look.image, times_uniform(reads, 3))  # of all tokens, among which a pixel chooses
+        views.append(View('Where each token is read', text, 'reads', figure=figure))
     if module.relation is not None:
         relation = of_head(module.relation, head)
-        text = 'A row is a token, its columns what it takes from each token; a row sums to one, bright is much.'
+        text = 'A row is a token, its columns what it takes from each token; a row sums to one, bright is much. '
+        (found,) = describe_ranges(times_uniform(relation)[None])
+        text += f'{found} times uniform. {SCALE}'
         views.append(View('How the tokens relate', text, 'relation', figure=draw_matrix(relation)))
         if relation.numel() <= MAX_TILES**2 // 4:
             rows = _tabulate({str(column): values for column, values in enumerate(relation.T, 1)})
@@ -133,17 +137,22 @@ def _numbered(maps: Tensor) -> str:
 
 
 def draw_sheet(image: Tensor, maps: Tensor) -> np.ndarray:
-    """Draw the image once per token with its map overlaid by :func:`glow`, and the token's number; RGB uint8."""
+    """Draw the image once per token with its map overlaid by :func:`glow`, its number and range; RGB uint8."""
     tiles = glow(fit(image, TILE), maps[:MAX_TILES])
-    for number, tile in enumerate(tiles, 1):
-        cv2.putText(tile, str(number), (4, 14), cv2.FONT_HERSHEY_SIMPLEX, 0.45, (255, 255, 255), 1, cv2.LINE_AA)
+    for number, (tile, note) in enumerate(zip(tiles, describe_ranges(maps)), 1):
+        for text, height in ((str(number), 14), (note, len(tile) - 6)):
+            cv2.putText(tile, text, (4, height), cv2.FONT_HERSHEY_SIMPLEX, 0.4, (255, 255, 255), 1, cv2.LINE_AA)
     sheet = make_grid(torch.from_numpy(tiles).movedim(-1, 1), COLUMNS, padding=4, pad_value=255)
     return np.ascontiguousarray(sheet.movedim(0, -1).numpy())
 
 
 def draw_matrix(relation: Tensor) -> np.ndarray:
-    """Draw an attention matrix (rows attend to columns) from 0, black, to its maximum, yellow; RGB uint8."""
-    colours = (255 * colormaps['inferno']((relation / relation.max()).numpy())[..., :3]).astype(np.uint8)
+    """Draw an attention matrix (rows attend to columns), black at 0, yellow at its maximum; RGB uint8.
+
+    The maximum counts as at least twice the mean, so that a uniform matrix is not bright.
+    """
+    times = times_uniform(relation)
+    colours = (255 * colormaps['inferno']((times / times.max().clamp(min=FLOOR)).numpy())[..., :3]).astype(np.uint8)
     cell = max(1, MATRIX // max(relation.shape))
     return np.ascontiguousarray(colours.repeat(cell, axis=0).repeat(cell, axis=1))
 

@@ -66,10 +66,8 @@ def grad_cam(model, images, layer, score):
         side = int(x.shape[1] ** 0.5)
         x, grad = (each[:, -(side**2) :].transpose(1, 2).unflatten(2, (side, side)) for each in (x, grad))
     heat = (grad.mean(dim=(2, 3), keepdim=True) * x).sum(dim=1)[0].clamp(min=0).detach().numpy()
-    for _ in range(2):  # the library scales twice
-        heat = heat - heat.min()
-        heat = cv2.resize(heat / (heat.max() + 1e-7), images.shape[:1:-1])
-    return torch.from_numpy(heat)
+    heat = cv2.resize(heat, images.shape[:1:-1])
+    return torch.from_numpy(heat / max(heat.max(), 1e-30))  # and not from its minimum
 
 
 @pytest.mark.parametrize('name', MODELS_OF)

@@ -1,12 +1,13 @@
-"""Where the class token of a multiscale vision transformer looks, over time."""
+"""Where tokens look: the scale of figures, and the class token of a multiscale vision transformer over time."""
 
 import pytest
 import torch
 from mmpretrain.registry import MODELS
 from mmpretrain.structures import DataSample
 
-from vt.analysis.attention.token_figure import draw_attention, look, name_part
+from vt.analysis.attention.token_figure import draw_attention, glow, look, name_part, times_uniform
 from vt.errors import UserError
+from vt.explorer.views import draw_matrix
 
 
 def build(class_tokens=1, **options):
@@ -53,3 +54,20 @@ def test_two_rows_a_video_and_a_column_a_frame():
     figure = draw_attention([torch.rand(4, 3, 8, 8)] * 2, [torch.rand(1, 2, 2, 2)] * 2, ['one', 'two'], 'Frames')
     assert len(figure.axes) == 4 * 4
     assert [cell.get_ylabel() for cell in figure.axes[::4]] == ['one', '', 'two', '']
+
+
+@pytest.mark.parametrize('scale', [1e-3, 1.0, 50.0])
+def test_what_is_nearly_uniform_is_not_bright_and_its_range_is_told(scale):
+    """Whatever the number of pixels; a peak is bright, in a video that of all frames."""
+    uniform = scale * (1 + 0.1 * torch.linspace(-1, 1, 64)).view(1, 8, 8)
+    peak = torch.zeros(1, 8, 8).index_put((torch.tensor(0), torch.tensor(3), torch.tensor(4)), torch.tensor(scale))
+    black = torch.zeros(3, 8, 8)
+    half, bright, dark = (glow(black, times_uniform(each)).max() for each in (uniform, peak, 0 * peak))
+    assert (int(dark), int(bright)) == (0, 216)  # 0.85 of the brightest colour
+    assert 60 < half < 130
+    square = torch.full((16, 16), scale)
+    assert draw_matrix(square).max() < 190 < 250 < draw_matrix(square + 50 * square * torch.eye(16)).max()
+    figure = draw_attention([black], [torch.cat([uniform, peak])], ['one'], 'Maps')
+    assert [cell.get_xlabel() for cell in figure.axes] == ['', '0.90 to 1.10', '0.00 to 64.00']
+    figure = draw_attention([torch.zeros(4, 3, 8, 8)], [torch.stack([uniform, 0 * uniform], dim=1)], ['one'], 'Maps')
+    assert [cell.get_xlabel() for cell in figure.axes] == [''] * 4 + ['0.00 to 2.20'] + [''] * 3

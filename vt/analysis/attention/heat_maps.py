@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from mmengine.utils.dl_utils import is_norm
 from torch import Tensor, nn
+from torch.nn.functional import interpolate
 
 from vt.errors import UserError
 from vt.inference.inputs import seen_by
@@ -64,7 +65,7 @@ class HeatMapper:
                 that are no background.
 
         Returns:
-            The map, of the inputs' size without N and C, 0 to 1; and the class.
+            The map, of the inputs' size without N and C, from 0 or more to 1; and the class.
 
         Raises:
             UserError: no such class; no layer to make a map of.
@@ -85,9 +86,18 @@ class HeatMapper:
             known = ', '.join([*found][-3:])
             raise UserError(f'the layer {self.layer} gives no map and no tokens of a grid; such are {known}')
         with self.make(self.model, [parts[self.layer]], reshape_transform=found[self.layer]) as make:
-            (heat,) = make(inputs, [score])
+            compute, maps = make.get_cam_image, []
+
+            def keep(*args: Any) -> np.ndarray:  # what the library then stretches from its minimum to its maximum
+                maps.append(np.maximum(compute(*args), 0))
+                return maps[0]
+
+            make.get_cam_image = keep
+            make(inputs, [score])
         self.model.zero_grad()
-        return torch.from_numpy(np.ascontiguousarray(heat)), target
+        size, mode = inputs.shape[2:], 'bilinear' if inputs.ndim == 4 else 'trilinear'
+        heat = interpolate(torch.from_numpy(maps[0][None]).float(), size, mode=mode)[0, 0]
+        return heat / heat.max().clamp(min=torch.finfo(heat.dtype).tiny), target
 
     def look(self, sample: dict, is_bgr: bool, target: str | int | None = None) -> tuple[Tensor, Tensor, int]:
         """A sample as the network sees it, RGB in 0 to 1, its heat map and the class.

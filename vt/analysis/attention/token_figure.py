@@ -19,8 +19,12 @@ from vt.errors import UserError
 from vt.inference.inputs import seen_by
 from vt.models import AttentionTokenizer, PoolingAttention, record_attention
 
-CELL = 1.25  # inches
+CELL, NOTE = 1.25, 0.2  # inches of a cell, and of a line of text
 LINE = 16  # characters beside a cell
+WIDTH = 12  # characters of the heading an inch
+FLOOR = 2  # times uniform, the least value at which a map is brightest
+SCALE = f'Black is 0; the brightest colour is the maximum of a map, at least {FLOOR} times uniform.'
+RANGES = 'Ranges are multiples of uniform.'
 
 
 def name_part(model: nn.Module, index: int) -> str:
@@ -70,10 +74,9 @@ def draw_attention(
     heading: str,
     names: Sequence[str] | None = None,
 ) -> Figure:
-    """Draw a row per image: the image, then a column per map, which is overlaid.
+    """Draw a row per image: the image, then a column per map, which is overlaid by :func:`glow`, and its range.
 
-    A video is a row of frames, and below them a row per map. Each map is scaled to its own minimum (transparent) and
-    maximum (bright), over space and time.
+    A video is a row of frames, and below them a row per map, whose scale is that of all frames.
 
     Args:
         images: RGB in 0 to 1, each ``(3, height, width)``, or videos, each ``(T, 3, height, width)``.
@@ -82,44 +85,64 @@ def draw_attention(
         heading: title of the figure.
         names: names of the L maps; by default numbers of tokens for images, and none for videos.
     """
-    rows, labels = [], []
+    rows, labels, notes = [], [], []
     for image, maps, title in zip(images, attention, titles):
+        maps = times_uniform(maps, maps[0].ndim)
         if image.ndim == 3:
             rows.append([image.movedim(0, -1).numpy(), *glow(image, maps)])
             labels.append(title)
+            notes.append(['', *describe_ranges(maps)])
         else:
-            maps = interpolate(maps[None], (len(image), *image.shape[2:]), mode='trilinear')[0]
-            rows += [image.movedim(1, -1).numpy(), *(glow(image, seen, dim=(0, 1, 2)) for seen in maps)]
+            seen = interpolate(maps[None], (len(image), *image.shape[2:]), mode='trilinear')[0]
+            rows += [image.movedim(1, -1).numpy(), *(glow(image, each, dim=(0, 1, 2)) for each in seen)]
             labels += [title, *(names or [''] * len(maps))]
+            notes += [[''], *([each] for each in describe_ranges(maps))]
     columns = max(map(len, rows))
-    figure = Figure(figsize=(CELL * columns, CELL * len(rows) + 0.5), layout='constrained')
-    for cells, row, label in zip(image_cells(figure, len(rows), columns), rows, labels):
+    size = CELL * columns, (CELL + NOTE) * len(rows)
+    heading = '\n'.join(fill(part, int(WIDTH * size[0])) for part in (heading, f'{SCALE} {RANGES}'))
+    size = size[0], size[1] + NOTE * len(heading.splitlines())
+    figure = Figure(figsize=size, layout='constrained')
+    for cells, row, label, ranges in zip(image_cells(figure, len(rows), columns), rows, labels, notes):
         lines = '\n'.join(fill(part, LINE) for part in label.split(', '))  # file name, class
         cells[0].set_ylabel(lines, fontsize=9, parse_math=False)
         for cell, pixels in zip(cells, row):
             cell.imshow(pixels)
+        for cell, note in zip(cells, ranges):
+            cell.set_xlabel(note, fontsize=8)
     if images[0].ndim == 3:
         names = names or [f'token {number + 1}' for number in range(len(attention[0]))]
         for name, cell in zip(['image', *names], figure.axes):
             cell.set_title(name, fontsize=9)
-    figure.suptitle(heading, fontsize=11)
+    figure.suptitle(heading, fontsize=10)
     return figure
 
 
+def times_uniform(maps: Tensor, dims: int = 2) -> Tensor:
+    """Divide maps by their mean over the last dimensions, which a map that looks everywhere alike has everywhere."""
+    mean = maps.mean(dim=tuple(range(-dims, 0)), keepdim=True)
+    return maps / mean.clamp(min=torch.finfo(maps.dtype).tiny)
+
+
+def describe_ranges(maps: Tensor) -> list[str]:
+    """Return the minimum and maximum of each map ``(L, ...)``, such as ``0.90 to 1.11``."""
+    return [f'{least:.2f} to {most:.2f}' for least, most in (each.aminmax() for each in maps)]
+
+
 def glow(images: Tensor, maps: Tensor, dim: tuple[int, ...] = (-2, -1)) -> np.ndarray:
-    """Overlay maps on darkened images, each scaled to its own minimum (transparent) and maximum (bright).
+    """Overlay maps on darkened images, from 0 (transparent) to the maximum, at least twice uniform (bright).
+
+    Without that floor, the noise of a map that looks everywhere alike would be stretched to a picture.
 
     Args:
         images: RGB in 0 to 1, ``(3, height, width)``, or one for each map, ``(L, 3, height, width)``.
-        maps: ``(L, H, W)``, of any size.
-        dim: dimensions of the minimum and the maximum.
+        maps: multiples of uniform, see :func:`times_uniform`, ``(L, H, W)``, of any size.
+        dim: dimensions of the maximum.
 
     Returns:
         An image per map, RGB uint8, ``(L, height, width, 3)``.
     """
     maps = interpolate(maps[None], images.shape[-2:], mode='bilinear')[0]  # L, height, width
-    low, high = maps.amin(dim, keepdim=True), maps.amax(dim, keepdim=True)
-    brightness = ((maps - low) / (high - low).clamp(min=torch.finfo(maps.dtype).tiny)).numpy()
+    brightness = (maps / maps.amax(dim, keepdim=True).clamp(min=FLOOR)).clamp(min=0).numpy()
     opacity = 0.85 * brightness[..., None]
     colours = colormaps['inferno'](brightness)[..., :3]
     return (255 * ((1 - opacity) * 0.6 * images.movedim(-3, -1).numpy() + opacity * colours)).astype(np.uint8)
