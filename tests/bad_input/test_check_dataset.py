@@ -1,6 +1,7 @@
 """``tools/check_dataset.py`` reads everything and lists every problem."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -35,6 +36,7 @@ def test_whole_images(folder):
     result, report = check(folder, FOLDER + TEST_FOLDER, '--workers', '2')
     assert 'rror' not in succeed(result).stderr
     assert 'No problem found' in result.stdout
+    assert re.findall(r'(\d+)%', result.stdout) == ['100', '100']
     train, test = report['data_sets']
     assert 'train: CustomDataset, 2 samples; 30x50 to 31x50 pixels; 2 RGB; 2 classes' in train['line']
     assert (test['split'], test['classes']) == ('val', {'cat': 1, 'dog': 1})

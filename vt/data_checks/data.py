@@ -119,7 +119,8 @@ class Source:
             silent = most is not None or not self.has_files
             with ThreadPoolExecutor(threads) as pool:
                 read = pool.map(lambda index: reader(dataset.get_data_info(index)), indices)
-                self.samples = dict(zip(indices, track(read, f'Reading {self.split}', len(indices), disable=silent)))
+                tracked = track(read, f'Reading {self.split}', len(indices), disable=silent)
+                self.samples = dict(zip(indices, tracked, strict=True))  # reads on to its end, as the bar needs
         self.labels = labels_of(self.split, dataset, self._check_samples(whole=most is None), reader.num_classes)
         self.problems = [*dict.fromkeys(self.problems)]
         self.problems += find_values(self.labels)
