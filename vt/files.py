@@ -7,6 +7,7 @@ import json
 import math
 import os
 import shutil
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,8 @@ PACKAGE = Path(__file__).parent
 ROOT = PACKAGE.parent if (PACKAGE.parent / 'model-index.yml').is_file() else PACKAGE / '.mim'
 START, PART = '.vt-', '.part'  # names of folders of unfinished files
 MARK = 'in_use.lock'  # a file in them
+LARGEST_RECORD = 2**28  # bytes
+NUMBER = int | float | None  # of JSON; NaN is None
 
 
 @contextlib.contextmanager
@@ -154,28 +157,57 @@ def read_names(path: str | os.PathLike) -> list[str]:
     return [*filter(None, map(str.strip, read_lines(path)))]
 
 
-def read_json(path: Path, hint: str, keys: Sequence[str] = ()) -> Any:
+def read_json(path: Path, hint: str, keys: Sequence[str] = (), shape: Any = object) -> Any:
     """Read a JSON file.
 
     Args:
         path: path of the file.
         hint: how to make the file; the end of error messages.
         keys: required keys of a dict; without any, the file may contain anything.
+        shape: what its data must be, see :func:`check_shape`.
 
     Raises:
         MissingFileError: the file does not exist.
-        FileError: it cannot be opened.
-        UserError: it is damaged, or lacks a key.
+        FileError: it cannot be opened, or is no regular file.
+        UserError: it is damaged, too large, or lacks a key.
     """
-    if not path.is_file():
-        raise MissingFileError(f'there is no {path}; {hint}')
+    content = read_regular(path, hint)
     with interpreting(path, hint):
-        content = json.loads(path.read_bytes())
-        if keys and not isinstance(content, dict):
-            raise UserError(f'{path} contains a {type(content).__name__}, not a dict; {hint}')
+        content = json.loads(content)
+        check_shape(content, dict if keys else object, 'content')
         if missing := [key for key in keys if key not in content]:
             raise UserError(f'{path} lacks {", ".join(missing)}; {hint}')
+        check_shape(content, shape, 'content')
     return content
+
+
+def read_regular(path: Path, hint: str = '') -> bytes:
+    """Read a file, or what a link leads to, but no pipe or device, which may not end; raises as :func:`read_json`."""
+    with interpreting(path, hint):
+        if not path.exists():
+            raise MissingFileError(f'there is no {path}; {hint}')
+        if not path.is_file():
+            raise FileError(f'{path} is a {"folder" if path.is_dir() else "device or pipe"}, not a file; {hint}')
+        if path.stat().st_size > LARGEST_RECORD:
+            raise UserError(f'{path} is larger than {LARGEST_RECORD:,} bytes, as no record is; {hint}')
+        return path.read_bytes()
+
+
+def check_shape(value: Any, shape: Any, where: str) -> None:
+    """Raise a DamagedError if JSON data, named ``where``, have another shape, or an integer that no float can hold.
+
+    A shape is a type or a union of types, ``[shape]`` of a list, or of a dict the shapes of values by their keys, with
+    ``str`` for all other keys; keys may be missing.
+    """
+    kind = type(shape) if isinstance(shape, (dict, list)) else shape
+    if not isinstance(value, kind) or (isinstance(value, int) and abs(value) > sys.float_info.max):
+        raise DamagedError(f'{where} is {printable(repr(value), 80)}, not {getattr(kind, "__name__", kind)}')
+    if isinstance(shape, list):
+        for item in value:
+            check_shape(item, shape[0], f'an item of {where}')
+    elif isinstance(shape, dict):
+        for key, item in value.items():
+            check_shape(item, shape.get(key, shape.get(str, object)), f'{key} in {where}')
 
 
 @contextlib.contextmanager

@@ -198,7 +198,7 @@ ATTACKS = {
 CROP = dict(type='CenterCrop', crop_size=32)
 # What is no attack: what is put where, or the whole text, and how it is refused.
 BAD = {
-    'a word': ('"library, format, scope, model, pipeline"', 'config.json contains a str, not a dict; give a folder'),
+    'a word': ('"library, format, scope, model, pipeline"', 'config.json is damaged: content is '),
     'no JSON': ('model = dict()', 'is damaged: JSONDecodeError: Expecting value'),
     'too deep': ('[' * 200_000, 'is damaged: RecursionError: '),
     'no number': ('model.backbone.num_tokens', float('nan'), 'num_tokens=nan is not a string, or a number up to 131'),

@@ -1,6 +1,7 @@
 """``tools/test.py --report FOLDER``: what it says is what the predictions say, on a page in one file."""
 
 import json
+import os
 import pickle
 import re
 from importlib.util import find_spec
@@ -121,6 +122,13 @@ def test_a_classifiers_report_says_what_its_predictions_say(work):
     assert record['confusions'] == [[*pair, matrix[pair]] for pair in np.ndindex(3, 3) if matrix[pair]]
     order = np.argsort(scores[np.arange(27), labels], kind='stable')
     assert [each['index'] for each in record['worst']] == order[:IMAGES].tolist()
+    first, second = np.sort(scores, axis=1)[:, :-3:-1].T
+    certain = np.argsort(first - second, kind='stable')
+    assert [each['index'] for each in record['least_certain']] == certain[:IMAGES].tolist()
+    confused = sorted((pair for pair in np.ndindex(3, 3) if len({*pair}) > 1), key=lambda pair: -matrix[pair])
+    rows = [f'{NAMES[i]} {NAMES[k]} {100 * matrix[i, k] / 9:.2f}' for i, k in confused if matrix[i, k]]  # 9 of a label
+    assert f'Most confused label predicted % of the label {" ".join(rows)} Calibration' in page.text
+    assert page.text.count('top1') + page.text.count('top-1') == 1
     worst, index = record['worst'][0], order[0]
     assert (worst['label'], worst['prediction']) == (NAMES[labels[index]], NAMES[predicted[index]])
     assert worst['file'] == predictions[index]['img_path']
@@ -134,6 +142,10 @@ def test_a_classifiers_report_says_what_its_predictions_say(work):
 
 def test_several_labels(work):
     root = work(SEVERAL_LABELS)
+    weights = torch.load(root / 'weights.pth')
+    for part in ('weight', 'bias'):
+        weights['state_dict'][f'head.fc.{part}'][2] = 0  # a score of 0.5, which is a prediction
+    torch.save(weights, root / 'weights.pth')
     random = np.random.default_rng(0)
     data_list = []
     for index, labels in enumerate(([0], [0, 2], [], [1], [2], [1, 2])):
@@ -148,6 +160,9 @@ def test_several_labels(work):
     expected = [100 * metrics.average_precision_score(labels[:, k], scores[:, k]) for k in range(3)]
     assert [row['AP'] for row in record['per_class']] == pytest.approx(expected)
     assert record['metrics']['mAP'] == pytest.approx(np.mean(expected))
+    assert record['per_class'][2]['predicted'] == 6
+    assert record['image_scores'] == pytest.approx((labels == (scores >= 0.5)).mean(axis=1))
+    assert all(NAMES[2] in each['prediction'] for each in record['worst'])
     assert len(record['worst']) == 6
     assert len(page.images) == 2 * 6
 
@@ -196,6 +211,7 @@ def test_two_checkpoints_side_by_side(work):
     assert found['p'] == pytest.approx(binomtest(found['better'], found['better'] + found['worse']).pvalue)
     for row, old, new in zip(found['per_class'], first['per_class'], second['per_class']):
         assert (row['name'], row['other'], row['this']) == (new['name'], old['F1'], new['F1'])
+        assert row['difference'] == pytest.approx(new['F1'] - old['F1'])
     assert f'Better here on {found["better"]} samples' in page.text
     assert 'Against weights.pth' in page.text
     write(root, 'data/test/cat/new.png', np.zeros((32, 40, 3), np.uint8))
@@ -203,8 +219,12 @@ def test_two_checkpoints_side_by_side(work):
     assert_one_line(call(*arguments, cwd=root), 'has 27 images, this test has 28')
     (root / 'data/test/dog/0.png').unlink()
     assert_one_line(call(*arguments, cwd=root), 'has other images or classes')
-    (root / 'first/report.json').write_text('{}')
-    assert_one_line(call(*arguments, cwd=root), 'lacks checkpoint')
+    for content, words in (
+        (first | dict(image_scores=None), 'image_scores in content is None'),
+        ({}, 'lacks checkpoint'),
+    ):
+        (root / 'first/report.json').write_text(json.dumps(content))
+        assert_one_line(call(*arguments, cwd=root), words)
     assert not any((root / 'third').iterdir())
 
 
@@ -223,6 +243,14 @@ def test_curves_of_a_resumed_training_go_on_where_it_was_resumed(tmp_path):
         (tmp_path / name / 'vis_data').mkdir(parents=True)
         text = '\n'.join(map(json.dumps, lines)) + '\n{"loss": 1.'  # killed
         (tmp_path / name / 'vis_data/scalars.json').write_text(text)
+    for number, content in enumerate(
+        ('null\n[1]\n{"step": "1", "loss": 1}', '{"step": 40, "loss": 1e99}', '[' * 10**5)
+    ):
+        path = tmp_path / f'3{number}/vis_data/scalars.json'  # made by hand
+        path.parent.mkdir(parents=True)
+        path.write_text(content)
+    path.unlink()
+    os.mkfifo(path)  # which nobody writes
     curves = read_curves(tmp_path)
     assert curves['train'] == dict(loss=[[10, 2.0], [20, 1.5], [30, 1.0]])
     assert curves['val'] == dict(accuracy=[[1, 50.0], [2, 60.0]])

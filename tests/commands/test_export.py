@@ -187,7 +187,7 @@ def test_files_of_an_export_that_do_not_fit_are_one_line(script, tmp_path, capsy
         return line
 
     assert 'holds 2 names of classes, the model has 3 classes' in message()
-    for content, words in (('[1]', 'contains a list'), ('{', 'is damaged'), ('{}', 'lacks input, open_')):
+    for content, words in (('[1]', 'content is [1], not dict'), ('{', 'is damaged'), ('{}', 'lacks input, open_')):
         about.write_text(content)
         assert words in message()
     about.unlink()

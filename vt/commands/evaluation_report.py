@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ from vt.engine.launch import is_segmentation
 from vt.engine.preparation import preparation_of
 from vt.engine.run_record import describe_origin
 from vt.errors import UserError
-from vt.files import read_json, write_atomically, write_json
+from vt.files import NUMBER, read_json, read_regular, write_atomically, write_json
 from vt.untrusted_text import composed, printable
 
 from .data_page import ROWS, TEMPLATES, colour
@@ -54,8 +55,16 @@ SIDE = 160  # of an image on the page, in pixels
 IMAGES, PAIRS = 24, 20  # images of each kind and pairs of classes on the page
 MOST_DRAWN, NAMED, COUNTED = 1000, 60, 20  # most classes of a confusion matrix on the page, with names, with shares
 LINES = 8  # most curves of a figure
+HIGHEST = 1e38  # value of a curve, as of float32
 UNPLOTTED = ('step', 'epoch', 'iter', 'time', 'data_time', 'memory')
-EARLIER = ('checkpoint', 'images', 'classes', 'per_class', 'image_scores', 'labels_digest')
+EARLIER = dict(  # what a report is compared by
+    checkpoint=str,
+    images=int,
+    classes=list,
+    per_class=[dict(F1=NUMBER, IoU=NUMBER)],
+    image_scores=[NUMBER],
+    labels_digest=str,
+)
 HINT = 'give the folder of an earlier --report of the same test set'
 Curves = dict[str, dict[str, list[list[float]]]]
 
@@ -74,7 +83,8 @@ class Report(Hook):
 
     def __init__(self, folder: str, compare: str | None = None, heat_maps: str | None = None) -> None:
         self.folder, self.method = Path(folder), heat_maps
-        self.earlier = None if compare is None else read_json(Path(compare, 'report.json'), HINT, keys=EARLIER)
+        path = Path(compare or '', 'report.json')
+        self.earlier = None if compare is None else read_json(path, HINT, keys=[*EARLIER], shape=EARLIER)
 
     def before_test(self, runner: Runner) -> None:
         """Collect predictions of the test.
@@ -123,7 +133,11 @@ class Report(Hook):
         record: dict[str, Any] = dict(config=cfg.filename, checkpoint=cfg.load_from, images=len(results), classes=names)
         curves = read_curves(Path(cfg.load_from).parent)
         record |= found | ranked | dict(metrics=metrics | found['metrics'], curves=curves)
-        page: dict[str, Any] = dict(key=key, band=BAND, bins=BINS, rows=ROWS, per_class=_sort(found['per_class'], key))
+        named = {_plain(name) for name in metrics}  # of the config, which the page shows once
+        own = {name: value for name, value in found['metrics'].items() if _plain(name) not in named}
+        page: dict[str, Any] = dict(
+            metrics=metrics | own, key=key, band=BAND, bins=BINS, rows=ROWS, per_class=_sort(found['per_class'], key)
+        )
         if 'confusions' in found:
             pairs = found['confusions'].tocoo()
             record['confusions'] = np.stack([*pairs.coords, pairs.data], axis=1)
@@ -209,6 +223,11 @@ def _segmentation(results: list[dict], names: list[str]) -> tuple[dict, dict[str
     return found | dict(image_scores=means, labels_digest=digest), dict(worst=worst)
 
 
+def _plain(name: str) -> str:
+    """Return the name of a metric as other libraries may spell it: ``top1`` of ``accuracy/top1`` and of ``top-1``."""
+    return ''.join(filter(str.isalnum, name.rpartition('/')[2])).lower()
+
+
 def _sort(rows: list[dict[str, Any]], key: str, order: Callable = lambda each: each) -> list[dict[str, Any]]:
     """Sort rows by a value; those without it are last."""
     return sorted(rows, key=lambda row: np.nan_to_num(order(row[key]), nan=np.inf))
@@ -258,16 +277,19 @@ def read_curves(folder: Path) -> Curves:
     """
     curves: Curves = dict(train={}, val={})
     for path in sorted(folder.glob('*/vis_data/scalars.json')):
-        begun = set()
-        for line in path.read_text(encoding='utf-8', errors='replace').splitlines():
+        begun, content = set(), b''
+        with suppress(UserError):  # no file of a run
+            content = read_regular(path)
+        for line in content.decode(errors='replace').splitlines():
             try:
-                row = json.loads(line)
-                step, split = float(row['step']), 'train' if 'loss' in row else 'val'
-            except (ValueError, KeyError, TypeError):  # an incomplete last line, of a run that was killed
+                row = json.loads(line, parse_int=float)
+                split = 'train' if 'loss' in row else 'val'
+                numbers = {name: x for name, x in row.items() if isinstance(x, float) and not abs(x) > HIGHEST}
+                step = numbers['step']
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):  # such as an incomplete last line
                 continue
-            for name, value in row.items():
-                wanted = 'loss' in name if split == 'train' else name not in UNPLOTTED
-                if not wanted or not isinstance(value, (int, float)):
+            for name, value in numbers.items():
+                if not ('loss' in name if split == 'train' else name not in UNPLOTTED):
                     continue
                 curve = curves[split].setdefault(name, [])
                 if (split, name) not in begun:  # a resumed run repeats later steps

@@ -26,7 +26,7 @@ from vt.engine.launch import default_device, is_segmentation, require_device
 from vt.engine.reporting import describe, in_one_line
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
-from vt.files import open_plain, read_json, write_atomically
+from vt.files import NUMBER, open_plain, read_json, write_atomically
 from vt.hints import as_typed
 from vt.inference.image_files import check_paths, encode_mask, find_files, mask_paths
 from vt.inference.inputs import MAX_THREADS, default_workers, in_batches, read_ahead
@@ -124,8 +124,9 @@ def read_thresholds(given: str, classes: Sequence[str] | None) -> float | Tensor
     hint = f'{as_typed("vt test --report FOLDER")} of a model of several labels writes it'
     if not given.endswith('.json'):
         raise UserError(f'--threshold {given} must be a number from 0 to 1, or a report.json; {hint}')
-    rows = read_json(Path(given), hint, keys=['per_class'])['per_class']
-    found = {composed(row['name']): row['best_threshold'] for row in rows if 'best_threshold' in row}
+    shape = dict(per_class=[dict(name=str, best_threshold=NUMBER)])
+    rows = read_json(Path(given), hint, keys=['per_class'], shape=shape)['per_class']
+    found = {composed(row['name']): row['best_threshold'] for row in rows if {'name', 'best_threshold'} <= row.keys()}
     names = [composed(str(name)) for name in classes or found]
     if missing := [name for name in names if name not in found]:
         raise UserError(f'--threshold {given} has no best_threshold of the class {missing[0]!r}; {hint}')
