@@ -131,7 +131,7 @@ def describe_ranges(maps: Tensor) -> list[str]:
 def glow(images: Tensor, maps: Tensor, dim: tuple[int, ...] = (-2, -1)) -> np.ndarray:
     """Overlay maps on darkened images, from 0 (transparent) to the maximum, at least twice uniform (bright).
 
-    Without that floor, the noise of a map that looks everywhere alike would be stretched to a picture.
+    Without that floor, the noise of a map that looks everywhere alike would be stretched to a contrast.
 
     Args:
         images: RGB in 0 to 1, ``(3, height, width)``, or one for each map, ``(L, 3, height, width)``.
