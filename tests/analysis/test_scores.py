@@ -1,10 +1,24 @@
 """Tables of scores from records: their rows, where they are from, and how they are printed."""
 
+import json
+import os
+import re
+
 import numpy as np
 import pytest
 from scipy.stats import t as student_t
 
-from vt.analysis.scores import describe, describe_origin, describe_run, describe_sweep, label_run, pick_score
+from vt.analysis.scores import (
+    describe,
+    describe_origin,
+    describe_runs,
+    describe_sweep,
+    label_run,
+    pick_score,
+    read_each,
+    read_run,
+)
+from vt.analysis.tables import print_table
 from vt.errors import UserError
 from vt.files import write_json
 
@@ -78,17 +92,58 @@ def test_work_directories_name_the_rows(tmp_path):
 
 def test_scores_of_the_last_validation_and_of_a_tested_checkpoint_have_names_of_their_own(tmp_path):
     run = write_run(tmp_path / 'run', RECORDS[0])
-    row = describe_run(run)
+    (row,) = describe_runs([read_run(run)])
     assert row['score of the last validation (%)'] == '91.00 top-1'
     assert (row['score in the test (%)'], row['tested'], row['images/s']) == ('', '', '')
     tested = dict(metrics={'accuracy/top1': 98.25}, checkpoint='w/best_epoch_3.pth', throughput=100.0)
     write_json(RECORDS[0] | tested, tmp_path / 'run.benchmark.json')
-    row = describe_run(run)
+    (row,) = describe_runs([read_run(run)])
     assert (row['score in the test (%)'], row['tested']) == ('98.25 top-1', 'best_epoch_3.pth')
     assert (row['images/s'], row['parameters (M)']) == ('100', '2.62')
-    row = describe_run(write_run(tmp_path / 'nan', record('a', 0, float('nan'), metric='mIoU')))
+    (row,) = describe_runs([read_run(write_run(tmp_path / 'nan', record('a', 0, float('nan'), metric='mIoU')))])
     assert row['score of the last validation (%)'] == 'nan mIoU'
     assert pick_score({'accuracy/top1': 1.0, 'mIoU': None}) == ('top-1', 1.0)
+
+
+def test_runs_of_one_name_are_told_apart_by_what_differs(tmp_path):
+    same, lr = {'model.drop': 0.1}, 'optim_wrapper.optimizer.lr'
+    options = [same, same | {lr: 0.1}, same | {lr: 0.2, 'a.type': 'A', 'b.type': 'B'}, same]
+    runs = [record('timm:net', 0, 90.0, each) | dict(config='timm:net') for each in options]
+    runs += [runs[0] | dict(seed=1), record('other', 0, 90.0)]
+    folders = [write_run(tmp_path / str(number), run) for number, run in enumerate(runs)]
+    names = [row['model'] for row in describe_runs([*map(read_run, folders)])]
+    expected = [f'timm:net, seed=0{more} ({{}})' for more in ('', ', lr=0.1', ', lr=0.2, a.type=A, b.type=B', '')]
+    expected += ['timm:net, seed=1 ({})', 'other']
+    assert names == [name.format(folder) for name, folder in zip(expected, folders)]
+
+
+@pytest.mark.parametrize(
+    ('content', 'words'),
+    [
+        (os.mkfifo, 'is a device or pipe, not a file; train it first'),
+        (lambda path: path.symlink_to('/dev/zero'), 'is a device or pipe'),
+        (lambda path: path.mkdir(), 'is a folder'),
+        (lambda path: os.truncate(os.open(path, os.O_CREAT | os.O_WRONLY), 10**12), 'is larger than'),
+        ('[' * 10**5, 'is damaged: RecursionError'),
+        ('null', 'is damaged: content is None, not dict'),
+        ({'seed': '1'}, "is damaged: seed in content is '1', not int; train it first"),
+        ({'seconds': 10**400}, 'seconds in content is 1000'),
+        ({'options': None}, 'options in content is None, not dict'),
+        ({'metrics': {'accuracy/top1': [1]}}, r'accuracy/top1 in metrics in content is \[1\], not int | float | None'),
+        ({'versions': {'torch': 2}}, 'torch in versions in content is 2, not str'),
+    ],
+)
+def test_records_made_by_hand_are_one_line(content, words, tmp_path):
+    """And none is waited for, or read without end."""
+    if callable(content):
+        content(tmp_path / 'training.json')
+    else:
+        text = content if isinstance(content, str) else json.dumps(RECORDS[0] | content)
+        (tmp_path / 'training.json').write_text(text)
+    for read in (read_run, label_run):
+        found, (line,) = read_each(read, [tmp_path])
+        assert not found
+        assert re.search(words, line)
 
 
 def test_runs_of_other_settings_are_refused():

@@ -1,5 +1,6 @@
 """Sweeps: which runs they have and where; a failed run leaves the others alone, and a stopped sweep goes on."""
 
+import itertools
 import json
 import os
 import signal
@@ -10,10 +11,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from analysis.test_scores import record as finished
+from analysis.test_scores import write_run
 from forked_tools import ForkedTool, fork_command, run_forked
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line, call, succeed
 
-from vt.commands.sweep import claim, find_reason, last_change, plan, train_all, train_run
+from vt.commands.reports import report_sweep
+from vt.commands.sweep import claim, find_reason, last_change, note_order, plan, train_all, train_run
 from vt.errors import UserError
 
 CONFIG = str(ROOT / 'configs/vt_resnet/vt-resnet18-half_digits.py')
@@ -23,7 +27,8 @@ FOLDER = 'work_dirs/sweeps/vt-resnet18-half_digits'
 
 
 def labels(*settings):
-    return [run.label for run in plan('configs/a_digits.py', settings, [0], Path('sweep'))]
+    known = ['model.tokenizer.type', 'model.type', 'model.depth', 'train.loader.batch_size', 'val.loader.batch_size']
+    return [run.label for run in plan('configs/a_digits.py', settings, [0], Path('sweep'), known)]
 
 
 def test_every_combination_with_every_seed():
@@ -38,7 +43,13 @@ def test_every_combination_with_every_seed():
     ('settings', 'expected'),
     [
         ([], ['a_digits']),
-        (['a.b.x=1,2', 'a.c.x=3,4'], ['a.b.x=1_a.c.x=3', 'a.b.x=1_a.c.x=4', 'a.b.x=2_a.c.x=3', 'a.b.x=2_a.c.x=4']),
+        (['a.b.x=1,2', 'a.c.x=3,4'], ['b.x=1_c.x=3', 'b.x=1_c.x=4', 'b.x=2_c.x=3', 'b.x=2_c.x=4']),
+        (['model.depth=16,8', 'x=1'], ['depth=16', 'depth=8']),
+        (['model.tokenizer.type=vt.A,B'], ['tokenizer.type=vt.A', 'tokenizer.type=B']),
+        (['model.later.type=vt.A,B'], ['later.type=vt.A', 'later.type=B']),
+        (['train.loader.batch_size=1,2'], ['train.loader.batch_size=1', 'train.loader.batch_size=2']),
+        (['steps.0.size=1,2', 'steps.1.size=3'], ['size=1', 'size=2']),
+        (['steps.0=1,2'], ['steps.0=1', 'steps.0=2']),
         (['x=1,2', 'a.y=3,4'], ['x=1_y=3', 'x=1_y=4', 'x=2_y=3', 'x=2_y=4']),
         (['data_root="a,b",c'], ['data_root=a_b', 'data_root=c']),
         (['norm=-1,1e-3'], ['norm=-1', 'norm=1e-3']),
@@ -143,17 +154,17 @@ def test_the_reason_of_a_failure_is_its_error_or_its_signal(output, code, reason
 def test_runs_get_the_gpus_that_the_sweep_sees(tmp_path, monkeypatch, visible, devices):
     """Without a GPU, what can be seen is the environment of a run: a program prints it in the place of Python."""
     program = tmp_path / 'python'
-    program.write_text('#!/bin/bash\necho "$CUDA_VISIBLE_DEVICES"\nexit 1\n')
+    program.write_text('#!/bin/bash\necho "$CUDA_VISIBLE_DEVICES ${@: -2}"\nexit 1\n')
     program.chmod(0o755)
     monkeypatch.setattr('sys.executable', str(program))
     monkeypatch.delenv('CUDA_VISIBLE_DEVICES', raising=False)
     if visible:
         monkeypatch.setenv('CUDA_VISIBLE_DEVICES', visible)
     found = []
-    for slot, run in enumerate(plan('c.py', ['x=1,2,3'], [0], tmp_path / 'sweep')):
+    for slot, run in enumerate(plan('c.py', ['x=1,2,3'], [5], tmp_path / 'sweep')):
         run.work_dir.mkdir(parents=True)
         found.append(train_run(run, slot % 2))
-    assert found == devices
+    assert found == [f'{device} randomness.seed=5 x={x}' for device, x in zip(devices, (1, 2, 3))]
 
 
 def test_an_interrupted_sweep_waits_for_its_run_and_starts_no_other(tmp_path, monkeypatch):
@@ -172,6 +183,20 @@ def test_an_interrupted_sweep_waits_for_its_run_and_starts_no_other(tmp_path, mo
         train_all(plan('c.py', ['x=1,2,3'], [0], tmp_path), tmp_path, jobs=1)
     signal.signal(signal.SIGINT, before)
     assert events == ['x=1 begins', 'x=1 ends']
+
+
+def test_rows_have_the_order_of_the_command_and_its_first_is_the_reference(tmp_path, capsys):
+    note_order(['n=2', 'n=16'], tmp_path)
+    note_order(['n=16', 'n=8'], tmp_path)
+    scores = {'n=16': 60.0, 'n=8': 90.0, 'n=2': 50.0, 'm=1': 70.0}  # the last is of no command
+    for seed, (label, score) in itertools.product((1, 0), scores.items()):
+        run = finished(label, seed, score + seed) | dict(config='c.py')
+        write_run(tmp_path / f'{label}_seed-{seed}', run)
+    report_sweep(SimpleNamespace(folder=tmp_path, out=None))
+    rows = [[*map(str.strip, line.split('|')[1:5])] for line in capsys.readouterr().out.splitlines() if '=' in line]
+    assert [row[0] for row in rows] == [*scores]
+    assert [row[1] for row in rows] == [f'{score:.2f}, {score + 1:.2f}' for score in scores.values()]
+    assert [row[3].split(' ')[0] for row in rows] == ['', '+30.00', '-10.00', '+10.00']
 
 
 def records(folder):

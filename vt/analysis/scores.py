@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,22 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from vt.engine import reporting
+from vt.engine.config_parts import shorten_keys
 from vt.engine.interruption.work_directory import RECORD
-from vt.errors import UserError
-from vt.files import interpreting, read_json
+from vt.errors import MissingFileError, UserError
+from vt.files import NUMBER, read_json
 from vt.hints import as_typed
 
 KEYS = ('config', 'length', 'seed', 'options', 'date', 'device', 'versions', 'seconds', 'iterations', 'batch_size')
+SHAPE = dict(  # of records, where a key is there
+    **dict.fromkeys(('config', 'length', 'date', 'device'), str),
+    **dict.fromkeys(('seed', 'iterations', 'batch_size'), int),
+    **dict.fromkeys(('seconds', 'flops', 'parameters', 'throughput'), NUMBER),
+    **dict.fromkeys(('checkpoint', 'digest'), str | None),
+    options=dict(fold=int),
+    versions=dict(torch=str),
+    metrics={str: NUMBER},
+)
 METRICS = {'accuracy/top1': 'top-1', 'mIoU': 'mIoU'}
 CONFIDENCE = 0.95
 
@@ -28,7 +39,7 @@ class Scores:
     scores: tuple[float, ...]
     metric: str
     flops: int | None
-    parameters: int
+    parameters: int | None
 
     @property
     def mean(self) -> float:
@@ -59,17 +70,44 @@ def label_run(work_dir: Path) -> dict[str, Any]:
     return dict(label=label) | record
 
 
-def describe_run(work_dir: Path) -> dict[str, str]:
-    """Describe the finished run in a work directory as a row of a table, with the score of its last validation.
+def read_run(work_dir: Path) -> tuple[Path, dict[str, Any], dict[str, Any]]:
+    """Return the work directory of a run, its record, and that of ``vt test --benchmark``, empty without it.
 
-    If ``vt test --benchmark`` was run on a checkpoint of it, its test score and speed are further columns. A
-    run without record, since it was not trained to the end, or with a damaged one, is a UserError.
+    Raises:
+        MissingFileError: the run has no record, since it was not trained to the end.
+        UserError: a record is damaged.
     """
     training, benchmark = _read(work_dir, ['config']), Path(f'{work_dir}.benchmark.json')
-    measured, again = training, f'measure it: {as_typed("vt test --benchmark")}'
-    if benchmark.is_file():
-        with interpreting(benchmark, again):
-            measured = training | read_json(benchmark, again)
+    again, measured = f'measure it: {as_typed("vt test --benchmark")}', {}
+    with suppress(MissingFileError):
+        measured = read_json(benchmark, again, shape=SHAPE)
+    return work_dir, training, measured
+
+
+def describe_runs(runs: Sequence[tuple[Path, dict, dict]]) -> list[dict[str, str]]:
+    """Describe finished runs, of :func:`read_run`, as rows of a table, with the score of their last validation.
+
+    If ``vt test --benchmark`` was run on a checkpoint, its test score and speed are further columns. Runs of one
+    name are told apart by the settings in which they differ and by their folders.
+    """
+    models = [Path(training['config']).stem for _, training, _ in runs]
+    rows = []
+    for model, (work_dir, training, measured) in zip(models, runs):
+        alike = [_settings(other) for name, (_, other, _) in zip(models, runs) if name == model]
+        own, short = _settings(training), shorten_keys({key for each in alike for key in each})
+        differing = [key for key in own if any(key not in each or each[key] != own[key] for each in alike)]
+        told = ''.join(f', {short[key]}={own[key]}' for key in differing)
+        name = f'{model}{told} ({work_dir})' if len(alike) > 1 else model
+        rows.append(dict(model=name) | _describe_run(training, training | measured))
+    return rows
+
+
+def _settings(record: dict[str, Any]) -> dict[str, Any]:
+    """What a person asked for: options, and what others stand for."""
+    return {key: record.get(key) for key in ('config', 'length', 'seed')} | record.get('options', {})
+
+
+def _describe_run(training: dict[str, Any], measured: dict[str, Any]) -> dict[str, str]:
     tested = measured.get('checkpoint')
     numbers = {
         'parameters (M)': ('.2f', 1e6, measured.get('parameters')),
@@ -78,7 +116,6 @@ def describe_run(work_dir: Path) -> dict[str, str]:
         'training time (s)': ('.0f', 1, training.get('seconds')),
     }
     return {
-        'model': Path(training['config']).stem,
         'score of the last validation (%)': _describe_score(training),
         'score in the test (%)': _describe_score(measured) if tested else '',
         'tested': Path(tested).name if tested else '',
@@ -88,7 +125,7 @@ def describe_run(work_dir: Path) -> dict[str, str]:
 
 def _read(work_dir: Path, keys: Iterable[str]) -> dict[str, Any]:
     again = f'train it first: {as_typed("vt train CONFIG --work-dir")} {work_dir}'
-    return read_json(work_dir / RECORD, again, keys=keys)
+    return read_json(work_dir / RECORD, again, keys=keys, shape=SHAPE)
 
 
 def _describe_score(record: dict[str, Any]) -> str:
@@ -164,7 +201,7 @@ def describe(records: Sequence[dict], labels: Sequence[str] = ()) -> list[dict[s
                 'mean': f'{scores.mean:.2f}',
                 'change (95 %)': '' if scores is reference else f'{change.points:+.2f}{_interval(change.margin)}',
                 'MFLOPs': '' if scores.flops is None else f'{scores.flops / 1e6:.1f}',
-                'M params': f'{scores.parameters / 1e6:.2f}',
+                'M params': '' if scores.parameters is None else f'{scores.parameters / 1e6:.2f}',
             }
         )
     return described
@@ -188,7 +225,7 @@ def describe_sweep(records: Sequence[dict], speed: bool = True) -> list[dict[str
     for row, own in zip(rows, scores):
         row['mean'] += _interval(mean_margin(own, scores))
         if speed:
-            runs = [run for run in records if run['label'] == row['run'] and run['seconds'] is not None]
+            runs = [run for run in records if run['label'] == row['run'] and run['seconds']]
             each = [run['iterations'] * run['batch_size'] / run['seconds'] for run in runs]
             row['images/s in training'] = f'{np.mean(each):.4g}' if each else ''
     return rows
@@ -226,8 +263,8 @@ def summarize_row(records: Sequence[dict], label: str) -> Scores:
         seeds=tuple(run['seed'] for run in runs),
         scores=tuple(score for _, score in scored),
         metric=scored[0][0],
-        flops=runs[0]['flops'],
-        parameters=runs[0]['parameters'],
+        flops=runs[0].get('flops'),
+        parameters=runs[0].get('parameters'),
     )
 
 
@@ -237,7 +274,7 @@ def describe_origin(records: Sequence[dict]) -> str:
     named = f'{"Seed" if len(seeds) == 1 else "Seeds"} {", ".join(map(str, seeds))}'
     dates = sorted({run['date'] for run in records})
     devices = ' and '.join(sorted({run['device'] for run in records}))
-    versions = ' and '.join(sorted({run['versions']['torch'] for run in records}))
+    versions = ' and '.join(sorted({run['versions'].get('torch', 'unknown') for run in records}))
     seconds = [run['seconds'] for run in records]
     hours = '' if None in seconds else f', {sum(seconds) / 3600:.1f} hours of training iterations'
     period = dates[0] if len(dates) == 1 else f'{dates[0]} to {dates[-1]}'

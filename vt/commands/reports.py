@@ -4,19 +4,21 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from vt.analysis.scores import describe, describe_origin, describe_run, describe_sweep, label_run, read_each
+from vt.analysis.scores import describe, describe_origin, describe_runs, describe_sweep, label_run, read_each, read_run
 from vt.analysis.tables import print_table, to_csv, to_markdown
 from vt.engine.interruption.work_directory import RECORD
 from vt.errors import MissingFileError, UserError
 from vt.files import write_atomically, write_json
 from vt.hints import as_typed
 
+from .sweep import read_order
+
 
 def report_runs(args: argparse.Namespace) -> None:
     """Print a table of finished runs."""
-    rows, unread = read_each(describe_run, args.work_dirs)
-    if rows:
-        print_table(rows, title='Finished runs')
+    runs, unread = read_each(read_run, args.work_dirs)
+    if runs:
+        print_table(describe_runs(runs), title='Finished runs')
     _name(unread)
 
 
@@ -33,7 +35,9 @@ def report_scores(args: argparse.Namespace) -> None:
 
 def report_sweep(args: argparse.Namespace) -> None:
     """Print a table of a sweep's finished runs, and write it to ``--out``."""
+    order = {label: place for place, label in enumerate(read_order(args.folder))}
     finished = sorted(path.parent for path in args.folder.glob(f'*/{RECORD}'))
+    finished.sort(key=lambda path: order.get(path.name.rsplit('_seed-', 1)[0], len(order)))
     if not finished:
         again = as_typed('vt sweep CONFIG KEY=VALUE,VALUE')
         raise MissingFileError(f'there is no finished run in {args.folder}; train some: {again}')

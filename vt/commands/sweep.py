@@ -27,14 +27,14 @@ import torch
 from rich.console import Console
 
 from vt.apis.model_zoo import name_of
-from vt.engine.config_parts import leaves
+from vt.engine.config_parts import flatten, leaves, shorten_keys
 from vt.engine.interruption.work_directory import RECORD
-from vt.engine.prepare import Request, prepare
+from vt.engine.prepare import Request, prepare, read_config
 from vt.engine.published_preparation import named_weights
 from vt.engine.reporting import in_one_line
-from vt.engine.run_record import digest_config
-from vt.errors import UserError
-from vt.files import ROOT, open_plain, read_json, write_atomically
+from vt.engine.run_record import as_data, digest_config
+from vt.errors import MissingFileError, UserError
+from vt.files import ROOT, open_plain, read_json, write_atomically, write_json
 from vt.hints import as_typed
 
 from .arguments import parse_options
@@ -42,6 +42,7 @@ from .arguments import parse_options
 TRAIN = ROOT / 'tools/train.py'
 KILLED = 9  # number of SIGKILL, which Windows does not have
 MARK = 'sweep_run.json'  # written at the start of a run, as its record is at the end
+ORDER = 'sweep.json'  # of the labels
 NOT_SWEPT = {'randomness.seed': 'use --seeds', 'work_dir': 'use --work-dir'}
 
 
@@ -83,14 +84,18 @@ def sweep(args: argparse.Namespace) -> None:
     except ValueError as error:
         raise UserError(f'--seeds {args.seeds}: give them as 0:3 (0, 1 and 2) or as 0,4') from error
     folder = Path(args.work_dir or f'work_dirs/sweeps/{name_of(args.config)}')
-    runs = identify(plan(args.config, args.settings, seeds, folder), folder)
+    known = dict(flatten(as_data(read_config(args.config).to_dict())))
+    runs = identify(plan(args.config, args.settings, seeds, folder, known), folder)
+    note_order([run.label for run in runs], folder)
     try:
         train_all(runs, folder, args.jobs)
     finally:
         print(as_typed(f'vt report sweep {shlex.quote(str(folder))}'))
 
 
-def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Path) -> list[SweepRun]:
+def plan(
+    config: str, settings: Sequence[str], seeds: Sequence[int], folder: Path, known: Iterable[str] = ()
+) -> list[SweepRun]:
     """Return the runs of all combinations of settings and seeds, with work directories ``folder/LABEL_seed-SEED``.
 
     Args:
@@ -98,6 +103,7 @@ def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Pat
         settings: settings as ``key=value,value``; commas inside brackets, and in a value in quotes, belong to it.
         seeds: seeds; all combinations of one seed come before the next seed.
         folder: folder of the sweep.
+        known: keys of the config, from which the short ones in labels differ.
 
     Raises:
         UserError: a setting has another form, cannot be swept or is given twice, or two combinations have the same
@@ -111,7 +117,7 @@ def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Pat
         choices[key] = split_values(text, setting)
     for key in choices.keys() & NOT_SWEPT.keys():
         raise UserError(f'{key} cannot be swept: {NOT_SWEPT[key]}')
-    names = _shorten([key for key, values in choices.items() if len(values) > 1])
+    names = shorten_keys([key for key, values in choices.items() if len(values) > 1], known)
     runs = []
     for seed, chosen in itertools.product(seeds, itertools.product(*choices.values())):
         values = dict(zip(choices, chosen))
@@ -143,10 +149,16 @@ def split_values(text: str, setting: str) -> list[str]:
     return values
 
 
-def _shorten(keys: Sequence[str]) -> dict[str, str]:
-    """Shorten dotted keys to their last parts where these differ."""
-    ends = [key.rpartition('.')[2] for key in keys]
-    return {key: end if ends.count(end) == 1 else key for key, end in zip(keys, ends)}
+def note_order(labels: Iterable[str], folder: Path) -> None:
+    """Write the labels of a sweep in the order of its command, and behind them those of earlier commands."""
+    write_json([*dict.fromkeys([*labels, *read_order(folder)])], folder / ORDER)
+
+
+def read_order(folder: Path) -> list[str]:
+    """Return the labels of a sweep in the order of its last command; none without their file."""
+    with suppress(MissingFileError):
+        return read_json(folder / ORDER, 'remove it', shape=[str])
+    return []
 
 
 def identify(runs: Sequence[SweepRun], folder: Path) -> list[SweepRun]:

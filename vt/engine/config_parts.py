@@ -1,6 +1,7 @@
 """The parts of a config: its model, its data sets inside wrappers, the steps of a pipeline."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mmengine.config import Config
@@ -34,3 +35,24 @@ def steps_in(pipeline: Any) -> Iterator[dict]:
         if isinstance(step, dict):
             yield step
         yield from steps_in(step.get('transforms') if isinstance(step, dict) else step)
+
+
+def flatten(value: Any, key: str = '') -> Iterator[tuple[str, Any]]:
+    """Yield the dotted keys of all settings in the plain data of a config, and their values."""
+    is_list = isinstance(value, list) and any(isinstance(item, dict) for item in value)
+    if not (is_list or isinstance(value, dict)):
+        yield key, value
+        return
+    for name, item in enumerate(value) if is_list else value.items():
+        yield from flatten(item, f'{key}.{name}' if key else str(name))
+
+
+def shorten_keys(keys: Iterable[str], known: Iterable[str] = ()) -> dict[str, str]:
+    """Shorten dotted keys to their shortest ends that no other of them, and of the ``known`` ones, has."""
+
+    def ends(key: str) -> list[str]:
+        parts = key.split('.')
+        return ['.'.join(parts[start:]) for start in range(len(parts) - 1, -1, -1) if not parts[start].isdecimal()]
+
+    counts = Counter(end for key in {*keys, *known} for end in ends(key))
+    return {key: next((end for end in ends(key) if counts[end] == 1), key) for key in keys}

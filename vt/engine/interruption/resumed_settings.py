@@ -3,12 +3,12 @@
 import copy
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from mmengine.runner import Runner
 from prettytable import PrettyTable
 
+from vt.engine.config_parts import flatten
 from vt.engine.run_record import as_data
 from vt.engine.schedules import advance, rates_after
 from vt.errors import UserError
@@ -25,16 +25,7 @@ OTHER = ': resume with those settings of the optimizer, or use load_from'
 def settings_of(runner: Runner) -> dict[str, Any]:
     """Return all settings of a run by their dotted keys, as plain data."""
     asked = {key: value for key, value in runner.cfg.to_dict().items() if key not in OF_ONE_START}
-    return {PROCESSES: runner.world_size} | dict(_flatten(as_data(asked)))
-
-
-def _flatten(value: Any, key: str = '') -> Iterator[tuple[str, Any]]:
-    is_list = isinstance(value, list) and any(isinstance(item, dict) for item in value)
-    if not (is_list or isinstance(value, dict)):
-        yield key, value
-        return
-    for name, item in enumerate(value) if is_list else value.items():
-        yield from _flatten(item, f'{key}.{name}' if key else str(name))
+    return {PROCESSES: runner.world_size} | dict(flatten(as_data(asked)))
 
 
 def settle(runner: Runner, checkpoint: dict, length: int, is_rescaled: bool = False) -> dict[str, Any]:
