@@ -112,7 +112,7 @@ def test_runs_of_one_name_are_told_apart_by_what_differs(tmp_path):
     runs += [runs[0] | dict(seed=1), record('other', 0, 90.0)]
     folders = [write_run(tmp_path / str(number), run) for number, run in enumerate(runs)]
     names = [row['model'] for row in describe_runs([*map(read_run, folders)])]
-    expected = [f'timm:net, seed=0{more} ({{}})' for more in ('', ', lr=0.1', ', lr=0.2, a.type=A, b.type=B', '')]
+    expected = [f'timm:net, seed=0{more} ({{}})' for more in ('', f', {lr}=0.1', f', {lr}=0.2, a.type=A, b.type=B', '')]
     expected += ['timm:net, seed=1 ({})', 'other']
     assert names == [name.format(folder) for name, folder in zip(expected, folders)]
 

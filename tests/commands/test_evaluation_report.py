@@ -132,6 +132,7 @@ def test_a_classifiers_report_says_what_its_predictions_say(work):
     worst, index = record['worst'][0], order[0]
     assert (worst['label'], worst['prediction']) == (NAMES[labels[index]], NAMES[predicted[index]])
     assert worst['file'] == predictions[index]['img_path']
+    assert [worst['score'], worst['score_of_label']] == pytest.approx(scores[index][[predicted[index], labels[index]]])
     assert len(page.images) == 2 + 2 * IMAGES  # confusion matrix and reliability; worst and least certain
     shown = page.images[2].reshape(-1, 3).mean(axis=0)  # BGR, as written but for its size and JPEG
     written = np.asarray(Image.open(root / worst['file'])).reshape(-1, 3).mean(axis=0)[::-1]
@@ -214,6 +215,9 @@ def test_two_checkpoints_side_by_side(work):
         assert row['difference'] == pytest.approx(new['F1'] - old['F1'])
     assert f'Better here on {found["better"]} samples' in page.text
     assert 'Against weights.pth' in page.text
+    rows = sorted(found['per_class'], key=lambda row: -abs(row['difference']))
+    places = [page.text.index(f'{row["name"]} {row["other"]:.2f} {row["this"]:.2f}') for row in rows]
+    assert places == sorted(places)
     write(root, 'data/test/cat/new.png', np.zeros((32, 40, 3), np.uint8))
     arguments = ['test.py', 'config.py', 'weights.pth', '--compare', 'first', '--report', 'third']
     assert_one_line(call(*arguments, cwd=root), 'has 27 images, this test has 28')

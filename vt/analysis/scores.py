@@ -11,7 +11,6 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from vt.engine import reporting
-from vt.engine.config_parts import shorten_keys
 from vt.engine.interruption.work_directory import RECORD
 from vt.errors import MissingFileError, UserError
 from vt.files import NUMBER, read_json
@@ -94,9 +93,9 @@ def describe_runs(runs: Sequence[tuple[Path, dict, dict]]) -> list[dict[str, str
     rows = []
     for model, (work_dir, training, measured) in zip(models, runs):
         alike = [_settings(other) for name, (_, other, _) in zip(models, runs) if name == model]
-        own, short = _settings(training), shorten_keys({key for each in alike for key in each})
+        own = _settings(training)
         differing = [key for key in own if any(key not in each or each[key] != own[key] for each in alike)]
-        told = ''.join(f', {short[key]}={own[key]}' for key in differing)
+        told = ''.join(f', {key}={own[key]}' for key in differing)
         name = f'{model}{told} ({work_dir})' if len(alike) > 1 else model
         rows.append(dict(model=name) | _describe_run(training, training | measured))
     return rows
