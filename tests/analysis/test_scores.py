@@ -18,7 +18,6 @@ from vt.analysis.scores import (
     read_each,
     read_run,
 )
-from vt.analysis.tables import print_table
 from vt.errors import UserError
 from vt.files import write_json
 
