@@ -14,9 +14,11 @@ from mmengine.config import Config
 from rich.console import Console
 
 from vt.analysis.tables import print_table
+from vt.apis.model_zoo import name_of
 from vt.data_checks.data import WARNINGS, Source, find_problems, find_sources
 from vt.data_checks.labels import tabulate_classes
 from vt.data_checks.samples import Problem, Sample
+from vt.datasets.bands import LoadBands
 from vt.engine.imbalance import pixel_weights
 from vt.engine.preparation import preparation_of
 from vt.engine.prepare import Request, prepare
@@ -53,7 +55,7 @@ def check_dataset(args: argparse.Namespace) -> None:
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         write_json(report, folder / 'data.json')
-        write_page(folder / 'index.html', args.config, report, sources, preparation_of(cfg).is_bgr)
+        write_page(folder / 'index.html', name_of(args.config), report, sources, preparation_of(cfg).is_bgr)
         print(f'written to {folder}')
     elif args.out:
         write_json(report, args.out, follow=True)
@@ -83,9 +85,10 @@ def print_channels(report: dict, cfg: Config) -> None:
     """Print mean and standard deviation of the training images, in the form of the config's ``data_preprocessor``."""
     found = next((each['channels'] for each in report['data_sets'] if each['split'] == 'train'), None)
     if found:
-        order = -1 if len(found['mean']) == 3 and preparation_of(cfg).turn else 1
-        numbers = {name: [round(value, 3) for value in values[::order]] for name, values in found.items()}
-        print(f'training images: data_preprocessor = dict(mean={numbers["mean"]}, std={numbers["std"]})')
+        is_turned = len(found['mean']) == 3 and bool(preparation_of(cfg).turn) != (found['read_as'] == 'BGR')
+        mean, std = ([round(value, 3) for value in found[key][:: -1 if is_turned else 1]] for key in ('mean', 'std'))
+        order = f' ({"BGR" if is_turned else "RGB"})' if found['read_as'] else ''
+        print(f'training images{order}: data_preprocessor = dict(mean={mean}, std={std})')
 
 
 def print_imbalance(sources: Sequence[Source], cfg: Config) -> None:
@@ -109,12 +112,13 @@ def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> tuple[dict,
         A report, and the data sets with the results of their checks. The keys of the report are
 
         - ``data_sets``: split, number of samples, a line such as printed, samples or pixels of each class, and mean and
-          standard deviation of each channel;
+          standard deviation of each channel, in RGB if they are ``read_as`` BGR or RGB;
         - ``classes``: a row per class with the number of samples or pixels in each split;
         - ``problems`` and ``warnings``: split, kind, file and message of each;
         - ``counts``: number of problems of each kind.
     """
-    sources, others = find_sources(cfg, splits, whole=True, num_channels=preparation_of(cfg).channels)
+    prepared = preparation_of(cfg)
+    sources, others = find_sources(cfg, splits, whole=True, num_channels=prepared.channels)
     for source in sources:
         try:
             source.look(threads)
@@ -126,11 +130,11 @@ def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> tuple[dict,
     problems = [problem for problem in problems if problem not in warnings]
     counts = dict(Counter(problem['kind'] for problem in problems).most_common())
     rows = tabulate_classes([source.labels for source in sources if source.labels])
-    data_sets = [_describe(source) for source in sources]
+    data_sets = [_describe(source, prepared.is_bgr) for source in sources]
     return dict(data_sets=data_sets, classes=rows, counts=counts, problems=problems, warnings=warnings), sources
 
 
-def _describe(source: Source) -> dict[str, Any]:
+def _describe(source: Source, bgr: bool) -> dict[str, Any]:
     samples, reader = source.samples.values(), source.reader
     sizes = np.array([sample.size for sample in samples if sample.size is not None])
     lengths = [sample.num_frames for sample in samples if sample.num_frames]
@@ -149,15 +153,18 @@ def _describe(source: Source) -> dict[str, Any]:
         fewest, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
         facts.append(f'{len(counts)} classes, from {counts[fewest]:,} ({fewest}) to {counts[most]:,} ({most})')
     line = printable(f'{source.split}: {reader.name}, {"; ".join(facts)}')
-    channels = _describe_channels(samples)
+    colours = None if isinstance(reader.load_image, LoadBands) else 'BGR' if bgr or reader.load_image else 'RGB'
+    channels = _describe_channels(samples, colours)
     return dict(split=source.split, samples=len(samples), line=line, classes=counts, channels=channels)
 
 
-def _describe_channels(samples: Iterable[Sample]) -> dict[str, list[float]] | None:
-    """Return mean and standard deviation of each channel over the pixels of all images, as loaded."""
+def _describe_channels(samples: Iterable[Sample], read_as: str | None) -> dict[str, Any] | None:
+    """Return mean and standard deviation of each channel over the pixels of all images, of colours in RGB."""
     sums = [sample.sums for sample in samples if sample.sums is not None]
     if len({each.shape for each in sums}) != 1:
         return None
-    number, total, squares = np.sum(sums, axis=0)
+    read_as = read_as if sums[0].shape[1] == 3 else None
+    number, total, squares = np.sum(sums, axis=0)[:, :: -1 if read_as == 'BGR' else 1]
     mean = total / number
-    return dict(mean=mean.tolist(), std=np.sqrt(np.maximum(squares / number - mean**2, 0)).tolist())
+    std = np.sqrt(np.maximum(squares / number - mean**2, 0))
+    return dict(read_as=read_as, mean=mean.tolist(), std=std.tolist())

@@ -15,7 +15,7 @@ import numpy as np
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.registry import DATASETS, TRANSFORMS
-from mmpretrain.datasets import CustomDataset
+from mmpretrain.datasets import CustomDataset, KFoldDataset
 from PIL import Image
 from rich.progress import track
 
@@ -23,7 +23,7 @@ from vt.datasets.bands import LoadBands
 from vt.datasets.rows import PREFIX
 from vt.engine.checks.classes import IGNORED_LABEL
 from vt.engine.checks.config import accepted_arguments
-from vt.engine.config_parts import leaves, steps_in
+from vt.engine.config_parts import find_wrapper, leaves, steps_in
 from vt.engine.prepare import HELD_OUT, SPLITS
 from vt.engine.reporting import naming_part
 from vt.errors import UserError
@@ -82,6 +82,7 @@ class Source:
     cfg: dict
     dataset: BaseDataset
     reader: SampleReader
+    part: KFoldDataset | None = None  # what holds out a part of the data set; loading replaces it by its part
     samples: dict[int, Sample] = field(default_factory=dict)  # those that were read, by their index
     labels: Labels | None = None  # None if the annotations are not loaded
     problems: list[Problem] = field(default_factory=list)
@@ -112,6 +113,7 @@ class Source:
             UserError: the data set cannot be loaded, or there are no samples.
             OSError: a folder does not exist or cannot be read.
         """
+        everything = self.dataset
         self._load()
         dataset, reader, number = self.dataset, self.reader, len(self.dataset)
         if most is None or reader.load_mask or reader.load_clips or isinstance(reader.load_image, LoadBands):
@@ -124,17 +126,19 @@ class Source:
         self.labels = labels_of(self.split, dataset, self._check_samples(whole=most is None), reader.num_classes)
         self.problems = [*dict.fromkeys(self.problems)]
         self.problems += find_values(self.labels)
-        self.problems += find_left_out(dataset)
+        if not (self.part and self.part.test_mode):
+            self.problems += find_left_out(everything)
 
     def _load(self) -> None:
         if self.has_files and self.folder and '://' not in self.folder and not self.dataset.ann_file:
             require_split(Path(self.folder))
         with naming_part(f'loading {self.split}_dataloader.dataset ({self.reader.name})'):
             try:
-                self.dataset.full_init()
+                (self.part or self.dataset).full_init()
             except RuntimeError:
                 require_class_folders(self.dataset, self.folder)
                 raise
+        self.dataset = self.part.dataset if self.part else self.dataset
         if not len(self.dataset):
             found = f': {describe_files(self.dataset, self.folder)}' if self.folder else ': correct it in the config'
             raise UserError(f'{self.split}_dataloader.dataset is empty{found}')
@@ -216,43 +220,48 @@ def find_sources(
     head = model.get('head') or model.get('decode_head')
     given = head.get('num_classes') if isinstance(head, dict) else None
     num_classes = given if isinstance(given, int) else None  # 'auto' where the data could not be read
-    parts: list[tuple[str, dict, list[dict]]] = []
+    parts: list[tuple[str, dict]] = []
     for split in splits:
         data = (cfg.get(f'{split}_dataloader') or {}).get('dataset')
-        is_fold = 'train' in splits and data and str(data.get('type')).endswith(HELD_OUT) and data.get('test_mode')
-        # What is held out of the training data is checked with all of them.
-        parts += [(split, part, [*steps_in(part.get('pipeline'))]) for part in leaves(None if is_fold else data)]
+        held_out = find_wrapper(data, HELD_OUT)
+        if whole and held_out and leaves(held_out) == [held_out.get('dataset')]:
+            parts.append((split, held_out))
+        elif 'train' not in splits or not (held_out and held_out.get('test_mode')):  # else checked with all of train's
+            parts += [(split, part) for part in leaves(data)]
     sources: list[Source] = []
     others: list[tuple[str, Problem]] = []
-    for split, part, steps in parts:
+    for split, part in parts:
         same = next((source for source in sources if source.cfg == part), None)
+        own = leaves(part)[0]
         if same is None:
             with DATASETS.switch_scope_and_registry(cfg.get('default_scope')) as registry:
-                kind = part['type'] if callable(part['type']) else registry.get(part['type'])
+                kind = own['type'] if callable(own['type']) else registry.get(own['type'])
                 if isinstance(kind, type) and issubclass(kind, BaseDataset):
-                    dataset, loading = _build(split, kind, part, steps)
+                    built, loading = _build(split, kind, part, own)
+                    dataset = built if part is own else built.dataset
                     ignored = getattr(dataset, 'ignore_index', IGNORED_LABEL)
                     reader = SampleReader(kind.__name__, num_classes, ignored, *loading, whole, num_channels)
-                    sources.append(Source(split, part, dataset, reader))
+                    sources.append(Source(split, part, dataset, reader, None if part is own else built))
                 else:
                     words = "is not one of OpenMMLab's data sets and was not read"
-                    others.append((split, Problem('not read', str(part['type']), words)))
+                    others.append((split, Problem('not read', str(own['type']), words)))
         elif same.split == 'train' != split:
             message = f'is the data set of {split}, too: its scores have no meaning'
             same.problems.append(Problem('same', 'train_dataloader.dataset', message))
     return sources, others
 
 
-def _build(split: str, kind: type, cfg: dict, steps: Sequence[dict]) -> tuple[BaseDataset, list[Any]]:
-    """Build a data set without its pipeline, and the steps of it that load images, masks and clips; None without."""
+def _build(split: str, kind: type, part: dict, cfg: dict) -> tuple[Any, list[Any]]:
+    """Build a data set, or a part of it, without its pipeline, and the steps that load images, masks and clips."""
     root = cfg.get('data_root')
     if root and '://' not in root and not cfg.get('download'):
         os.scandir(root).close()  # some data sets only use an assertion
     light = dict(lazy_init=True, serialize_data=False, pipeline=[])
     names, takes_any = accepted_arguments(kind)
-    loading = []
+    steps, loading = [*steps_in(cfg.get('pipeline'))], []
     with naming_part(f'building {split}_dataloader.dataset'):
-        dataset = DATASETS.build(cfg | {name: value for name, value in light.items() if takes_any or name in names})
+        own = cfg | {name: value for name, value in light.items() if takes_any or name in names}
+        dataset = DATASETS.build(own if part is cfg else part | dict(dataset=own))
         for kinds in (IMAGES, ('LoadAnnotations',), ('LoadClips',)):
             step = next((step for step in steps if str(step.get('type')).split('.')[-1] in kinds), None)
             loading.append(None if step is None else TRANSFORMS.build(step))

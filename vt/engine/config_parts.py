@@ -29,6 +29,13 @@ def leaves(dataset: Any) -> list[dict]:
     return [leaf for part in inner for leaf in leaves(part)] if inner else [dataset]
 
 
+def find_wrapper(dataset: Any, kinds: str | tuple[str, ...]) -> dict | None:
+    """Return the outermost wrapper of a data set whose type is of these kinds; None without."""
+    while isinstance(dataset, dict) and not str(dataset.get('type')).endswith(kinds):
+        dataset = dataset.get('dataset')
+    return dataset if isinstance(dataset, dict) else None
+
+
 def steps_in(pipeline: Any) -> Iterator[dict]:
     """Yield the steps of a pipeline, and after each step those nested in it, as in test-time augmentation."""
     for step in pipeline if isinstance(pipeline, (list, tuple)) else ():

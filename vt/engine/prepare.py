@@ -27,7 +27,7 @@ from vt.files import ROOT, read_names
 from vt.hints import as_typed
 
 from .checks.config import accepted_arguments, check_config, find_types
-from .config_parts import LOADERS, datasets_of, leaves, model_of, steps_in
+from .config_parts import LOADERS, datasets_of, find_wrapper, leaves, model_of, steps_in
 from .default_hooks import enter_defaults
 from .num_classes import enter_num_classes
 from .reporting import in_one_line
@@ -315,13 +315,8 @@ def _use_whole_folder(data: dict) -> None:
 
 def _wrapper(cfg: Config, kind: str) -> dict | None:
     """Return the wrapper of a kind of the training or validation data; None if there is none."""
-    for name in LOADERS[:2]:
-        dataset = (cfg.get(name) or {}).get('dataset')
-        while isinstance(dataset, dict):
-            if str(dataset.get('type')).endswith(kind):
-                return dataset
-            dataset = dataset.get('dataset')
-    return None
+    found = (find_wrapper((cfg.get(name) or {}).get('dataset'), kind) for name in LOADERS[:2])
+    return next(filter(None, found), None)
 
 
 def _hold_out(cfg: Config, name: str, options: dict) -> None:

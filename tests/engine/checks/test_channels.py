@@ -99,7 +99,7 @@ def test_the_mean_and_deviation_are_those_of_all_pixels(load, to_rgb, tmp_path, 
     json.dumps(report)
     capsys.readouterr()
     print_channels(report, cfg)
-    line = capsys.readouterr().out.removeprefix('training images: data_preprocessor = ')
+    line = capsys.readouterr().out.partition(': data_preprocessor = ')[2]
     printed = eval(line, dict(dict=dict))
     # LoadBands keeps the order, OpenCV turns it; and to_rgb turns what is loaded (after LoadBands a run refuses it).
     expected = pixels if (load is LOAD) != to_rgb else pixels[:, ::-1]
