@@ -16,7 +16,7 @@ def test_a_damaged_image_is_named(kind, config, workers, folder):
     name, content = DAMAGED[kind]
     (folder / 'data/images/dog' / name).write_bytes(content)
     line = refuse(folder, config, options=[f'train_dataloader.num_workers={workers}'])
-    assert f'data/images/dog/{name} cannot be loaded: ' in line
+    assert f'train data: data/images/dog/{name} cannot be read: ' in line
 
 
 VIDEOS = f"""

@@ -47,7 +47,7 @@ def test_a_bad_file_of_such_a_name_is_named_without_it(folder, tmp_path):
     write(tmp_path / f'data/images/dog/{RED}.png', b'no image')
     write(tmp_path / 'data/images/dog' / os.fsdecode(b'\xff.png'), b'no image')
     line = refuse(tmp_path, FOLDER.replace('batch_size=4', 'batch_size=6'))
-    assert '.png cannot be loaded: ' in line
+    assert '.png cannot be read: ' in line
     assert '\x1b' not in line
     (tmp_path / 'config.py').write_text(FOLDER)
     result = call('check_dataset.py', 'config.py', '--out', 'r.json', cwd=tmp_path)

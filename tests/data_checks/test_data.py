@@ -77,8 +77,8 @@ def test_files_that_are_missing_or_damaged(data):
     check_data(cfg, ('train',))
     (root / 'masks/b.png').unlink()
     (root / 'masks/c.png').unlink()
-    message = f'{root}/masks/b.png does not exist: it is the mask of {root}/images/b.jpg (and 1 more)'
-    assert message in problem(cfg)
+    others = f'{root}/images/b.jpg (and 1 more: {root}/masks/c.png)'
+    assert f'{root}/masks/b.png does not exist: it is the mask of {others}' in problem(cfg)
     (root / 'empty').mkdir()
     dataset.data_prefix.img_path = 'empty'
     assert problem(cfg).endswith(f'{root}/empty has no file: correct its folder, list or suffixes')
@@ -96,14 +96,32 @@ def test_wrapped_data_sets_and_the_zero_label(data):
     assert problem(Config(dict(default_scope='mmseg', val_dataloader=cfg.val_dataloader))).startswith('val data: ')
 
 
-def test_the_check_is_bounded(data, monkeypatch):
-    """Before a run only so many samples of a split are read, the first and the last among them."""
+@pytest.mark.parametrize(('seconds', 'masks', 'number'), [(60, True, 3), (60, False, 3), (0, True, 2), (0, False, 0)])
+def test_the_time_of_the_check_is_bounded(seconds, masks, number, data, monkeypatch):
+    """All samples are read before a run if there is time; otherwise some that have masks, and the error says so."""
     root, cfg = data
-    monkeypatch.setattr('vt.data_checks.data.MOST_SAMPLES', 2)
-    write(root / 'masks/b.png', np.full((40, 50), 7, np.uint8))
-    check_data(cfg, ('train',))
-    write(root / 'masks/c.png', np.full((40, 50), 7, np.uint8))
-    assert 'masks/c.png' in problem(cfg)
+    monkeypatch.setattr('vt.data_checks.data.SECONDS', seconds)
+    monkeypatch.setattr('vt.data_checks.data.LEAST', 2)
+    for path in root.glob('images/*'):
+        path.write_bytes(b'no image')
+    if not masks:
+        cfg.train_dataloader.dataset.pipeline.pop(1)
+    if not number:
+        assert check_data(cfg, ('train',)) == []
+        return
+    message = problem(cfg)
+    assert sum(f'images/{name}.jpg' in message for name in 'abc') == number
+    assert message.endswith('; 2 of 3 samples were read: vt check-dataset reads all') == (number == 2)
+
+
+def test_all_unreadable_images_are_named_at_once(folders):
+    root, configure = folders
+    bad = sorted(root.glob('train/cat/*'))[:6]
+    for path in bad:
+        path.write_bytes(path.read_bytes()[:-20])
+    message = problem(configure())
+    assert message.startswith(f'train data: {bad[0]} cannot be read: ')
+    assert message.endswith(f'(and 5 more: {", ".join(map(str, bad[1:4]))}, ...)')
 
 
 @pytest.mark.parametrize('name', REAL)

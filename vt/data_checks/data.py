@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -34,8 +35,9 @@ from vt.video.dataset import EXTENSIONS
 from .labels import Labels, find_label_problems, find_values, labels_of, table_in
 from .samples import Problem, Sample, SampleReader, infos_of, missing
 
-MOST_LISTED = 20_000  # files of a list that are looked up before a run
-MOST_SAMPLES = 256  # samples of a split that are read before a run
+MOST_LISTED = 20_000  # files of a list that are looked up, or samples that are read, before a run
+SECONDS = 1.5  # time in which samples of a split are read before a run
+LEAST = 256  # samples with masks or bands, or videos, that are read before a run, however long it takes
 PER_FILE = ('duplicate', 'turned', 'frames', 'depth')  # warnings of which the first is shown, and how many there are
 WARNINGS = (*PER_FILE, 'left out', 'no samples', 'order', 'same')  # kinds of problems that only warn
 IMAGES = ('LoadImageFromFile', 'LoadBands')  # steps that load an image
@@ -46,20 +48,20 @@ USABLE = {*Image.registered_extensions(), *EXTENSIONS} | UNREADABLE  # suffixes 
 
 
 def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
-    """Check splits of a config in seconds: labels, folders, some images with their masks and some videos.
+    """Check splits of a config in seconds: labels, folders, and as many samples as can be read in that time.
 
-    At most ``MOST_SAMPLES`` samples of a split are read, spread evenly; ``vt check-dataset`` reads all.
+    They are chosen at random; ``vt check-dataset`` reads all.
 
     Returns:
         A line for each problem of a kind in ``WARNINGS``.
 
     Raises:
-        UserError: there is another problem; the message names the first file and counts the others.
+        UserError: there is another problem; the message names the first files and counts the others.
         OSError: a folder does not exist or cannot be read.
     """
     sources, _ = find_sources(cfg, splits)
     for source in sources:
-        source.look(joblib.cpu_count(), MOST_SAMPLES)
+        source.look(joblib.cpu_count(), whole=False)
     grouped: dict[Any, list[Problem]] = {}
     for split, problem in find_problems(sources):
         kind = problem.kind if problem.kind in PER_FILE else 'error' if problem.kind not in WARNINGS else problem
@@ -67,11 +69,20 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
     lines = []
     for (split, kind), (first, *more) in grouped.items():
         advice = [f'; {problem}' for problem in more if problem.kind == 'values']  # about masks
-        number = f' (and {len(more) - len(advice)} more)' if len(more) > len(advice) else ''
+        others = [problem.file for problem in more if problem.kind != 'values']
+        names = f': {", ".join(others[:3])}{", ..." * (len(others) > 3)}' if kind == 'error' else ''
+        number = f' (and {len(others):,} more{names})' if others else ''
         lines.append(f'{split} data: {first}{number}{"".join(advice)}')
         if kind == 'error':
-            raise UserError(lines[-1])
+            raise UserError(lines[-1] + (_count_read(sources, split) if first.kind == 'unreadable' else ''))
     return lines
+
+
+def _count_read(sources: Sequence['Source'], split: str) -> str:
+    """Return how many samples of a split were read, for a message; ``''`` for all."""
+    counts = [(len(source.samples), len(source.dataset)) for source in sources if source.split == split]
+    read, total = map(sum, zip(*counts))
+    return f'; {read:,} of {total:,} samples were read: vt check-dataset reads all' if read < total else ''
 
 
 @dataclass
@@ -101,13 +112,13 @@ class Source:
         """Folder of images or videos; ``''`` if the data set names none."""
         return str(self.dataset.data_prefix.get('img_path') or '')
 
-    def look(self, threads: int, most: int | None = None) -> None:
+    def look(self, threads: int, whole: bool = True) -> None:
         """Load the annotations, read samples and collect the problems of this data set.
 
         Args:
             threads: number of threads that read.
-            most: read at most this number of samples, spread evenly, and only samples with masks or bands and videos;
-                None reads all.
+            whole: read all samples; otherwise as many as ``SECONDS`` allow, in random order, and at least ``LEAST`` of
+                those that have masks or bands or are videos.
 
         Raises:
             UserError: the data set cannot be loaded, or there are no samples.
@@ -115,19 +126,31 @@ class Source:
         """
         everything = self.dataset
         self._load()
-        dataset, reader, number = self.dataset, self.reader, len(self.dataset)
-        if most is None or reader.load_mask or reader.load_clips or isinstance(reader.load_image, LoadBands):
-            indices = np.linspace(0, number - 1, min(most or number, number)).astype(int).tolist()
-            silent = most is not None or not self.has_files
-            with ThreadPoolExecutor(threads) as pool:
-                read = pool.map(lambda index: reader(dataset.get_data_info(index)), indices)
-                tracked = track(read, f'Reading {self.split}', len(indices), disable=silent)
-                self.samples = dict(zip(indices, tracked, strict=True))  # reads on to its end, as the bar needs
-        self.labels = labels_of(self.split, dataset, self._check_samples(whole=most is None), reader.num_classes)
+        self._read(threads, whole)
+        self.labels = labels_of(self.split, self.dataset, self._check_samples(whole), self.reader.num_classes)
         self.problems = [*dict.fromkeys(self.problems)]
         self.problems += find_values(self.labels)
         if not (self.part and self.part.test_mode):
             self.problems += find_left_out(everything)
+
+    def _read(self, threads: int, whole: bool) -> None:
+        """Read all samples, or those that the time allows."""
+        dataset, reader, number = self.dataset, self.reader, len(self.dataset)
+        if not (whole or self.has_files):
+            return
+        indices = range(number) if whole else np.random.default_rng(0).permutation(number)[:MOST_LISTED].tolist()
+        is_more = reader.load_mask or reader.load_clips or isinstance(reader.load_image, LoadBands)
+        least, end = number if whole else LEAST if is_more else 0, time.monotonic() + SECONDS
+
+        def read(place: int) -> Sample | None:
+            is_due = place < least or time.monotonic() < end
+            return reader(dataset.get_data_info(indices[place])) if is_due else None
+
+        silent = not (whole and self.has_files)
+        with ThreadPoolExecutor(threads) as pool:
+            found = pool.map(read, range(len(indices)))
+            found = track(found, f'Reading {self.split}', len(indices), disable=silent)
+            self.samples = {index: sample for index, sample in zip(indices, found, strict=True) if sample}
 
     def _load(self) -> None:
         if self.has_files and self.folder and '://' not in self.folder and not self.dataset.ann_file:

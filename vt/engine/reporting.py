@@ -13,6 +13,7 @@ from typing import Any
 
 from vt.errors import UserError
 from vt.files import PACKAGE
+from vt.hints import as_typed
 from vt.untrusted_text import printable
 
 # Errors of the operating system about a file, and what to do about them.
@@ -58,7 +59,8 @@ def naming_sample(dataset: Any, index: int) -> Iterator[None]:
         if files and step.startswith('LoadImageFromFile') and (why := why_unread(files[0])):
             raise SampleError(f'{files[0]} {why}') from error
         reason = describe(error) or step + in_one_line(error) + _own_line(error)
-        raise SampleError(f'{name} cannot be loaded: {reason}') from error
+        hint = f'; {as_typed("vt check-dataset")} finds all such files' if step.startswith('Load') else ''
+        raise SampleError(f'{name} cannot be loaded: {reason}{hint}') from error
 
 
 @contextmanager
