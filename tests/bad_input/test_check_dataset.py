@@ -43,6 +43,22 @@ def test_whole_images(folder):
     assert report['problems'] == []
 
 
+@pytest.mark.parametrize('setting', ['val_fraction = 0.25', 'fold, num_folds = 0, 4'])
+def test_both_parts_of_data_that_are_held_out_are_listed(setting, tmp_path):
+    for index, pixels in enumerate(np.random.default_rng(0).integers(0, 256, (16, 30, 40, 3)) * [1, 0.5, 0]):
+        write(tmp_path / f'data/images/{("cat", "dog")[index % 2]}/{index}.png', encode(pixels.astype(np.uint8)))
+    write(tmp_path / 'data/images/alone.png', encode(RGB))
+    result, report = check(tmp_path, f'{FOLDER}{setting}\n')
+    train, val = report['data_sets']
+    assert (train['split'], train['samples'], val['split'], val['samples']) == ('train', 12, 'val', 4)
+    assert [warning['kind'] for warning in report['warnings']] == ['left out']
+    assert report['problems'] == []
+    for channels in (train['channels'], val['channels']):
+        assert channels['read_as'] == 'BGR'
+        np.testing.assert_allclose(channels['mean'], [127.5, 63.5, 0], atol=2)
+    assert 'training images (BGR): data_preprocessor = dict(mean=[0.0, 6' in result.stdout  # as the network takes them
+
+
 def test_every_bad_image_is_listed(folder):
     for number, (name, content) in enumerate(DAMAGED.values()):
         write(folder / f'data/images/cat/{number}_{name}', content)

@@ -79,6 +79,7 @@ def test_class_folders_of_any_name(hostile, tmp_path):
         assert len(page.images) == 2 * 4 + 2 * 2  # four samples of each class, all of val's
     assert {*page.tags}.isdisjoint({'script', 'iframe', 'object', 'link'})
     assert all(image.shape[1] == SIDE for image in page.images)
+    assert 'Data of config' in page.texts
     assert f'train: {hostile}' in page.text
     assert f'{hostile}.png cannot be read' in page.text
     assert '1 unreadable.' in page.text

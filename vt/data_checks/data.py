@@ -130,7 +130,7 @@ class Source:
         self.labels = labels_of(self.split, self.dataset, self._check_samples(whole), self.reader.num_classes)
         self.problems = [*dict.fromkeys(self.problems)]
         self.problems += find_values(self.labels)
-        if not (self.part and self.part.test_mode):
+        if self.part is None or not self.part.test_mode:
             self.problems += find_left_out(everything)
 
     def _read(self, threads: int, whole: bool) -> None:
@@ -157,11 +157,11 @@ class Source:
             require_split(Path(self.folder))
         with naming_part(f'loading {self.split}_dataloader.dataset ({self.reader.name})'):
             try:
-                (self.part or self.dataset).full_init()
+                (self.dataset if self.part is None else self.part).full_init()
             except RuntimeError:
                 require_class_folders(self.dataset, self.folder)
                 raise
-        self.dataset = self.part.dataset if self.part else self.dataset
+        self.dataset = self.dataset if self.part is None else self.part.dataset
         if not len(self.dataset):
             found = f': {describe_files(self.dataset, self.folder)}' if self.folder else ': correct it in the config'
             raise UserError(f'{self.split}_dataloader.dataset is empty{found}')
