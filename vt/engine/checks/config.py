@@ -119,14 +119,10 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
 
 
 def _check_length(loop: dict) -> None:
-    """Refuse a training without a step or without a validation."""
+    """Refuse a training without a step or an interval of validations."""
     for name in ('max_epochs', 'max_iters', 'val_interval'):
         if loop.get(name, 1) < 1:
             raise UserError(f'train_cfg.{name}={loop[name]} must be at least 1')
-    length = loop.get('max_epochs', loop.get('max_iters'))
-    if length is not None and loop.get('val_begin', 0) > length:
-        words = f'train_cfg.val_begin={loop["val_begin"]}, but the run has {length} steps or epochs'
-        raise UserError(f'{words}: it would not validate; lower val_begin')
 
 
 def dicts_in(value: Any) -> Iterator[dict]:
