@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing, redirect_stdout
 from dataclasses import asdict, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
 from mmengine.model import is_model_wrapper
 from mmengine.optim import BaseOptimWrapper, OptimWrapper, OptimWrapperDict
-from mmengine.runner import BaseLoop, Runner
+from mmengine.runner import BaseLoop, IterBasedTrainLoop, Runner
 from torch import nn
 from torch.distributed.fsdp import FSDPModule
 from torch.utils.data import DataLoader
@@ -44,7 +45,7 @@ from .cuda_graphs import CudaGraphsHook, TrainGraphsHook, refuse_train_graphs
 from .folding import FoldNormsHook
 from .mixed_precision import keep_scores_exact
 from .reporting import naming_part
-from .schedules import count_accumulation
+from .schedules import count_accumulation, end_with_run
 from .speed_settings import SpeedSettings, compile_parts, to_channels_last
 
 
@@ -214,6 +215,12 @@ class VTRunner(Runner):
         if warning := find_left_out_samples(loop.dataloader):
             self.logger.warning(warning)
         return loop
+
+    def build_param_scheduler(self, scheduler: Any) -> Any:
+        """Build schedules; those in epochs that are converted to iterations end with a run by iterations, too."""
+        if isinstance(self.train_loop, IterBasedTrainLoop):
+            scheduler = end_with_run(scheduler, Fraction(self.max_iters, len(self.train_dataloader)))
+        return super().build_param_scheduler(scheduler)
 
     def train(self) -> nn.Module:
         """Train in a work directory of this run alone, which ``vt train`` has entered before."""

@@ -7,12 +7,13 @@ limit or scale their lengths to the run.
 import copy
 import warnings
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
-from mmengine.hooks import Hook
+from mmengine.hooks import CheckpointHook, Hook
 from mmengine.optim import scheduler as optim
-from mmengine.runner import EpochBasedTrainLoop, Runner
+from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, Runner
 
 from vt.registry import HOOKS, PARAM_SCHEDULERS
 
@@ -77,6 +78,16 @@ class ExponentialLR(InEpochs, optim.ExponentialLR):
         super().__init__(optimizer, gamma=gamma ** (of / end), begin=min(begin, end - 1), **kwargs)
 
 
+def end_with_run(scheduler: Any, end: Fraction) -> Any:
+    """Return configs of schedules in which those that are converted to iterations have an end, in epochs."""
+    if isinstance(scheduler, (list, tuple)):
+        return [end_with_run(each, end) for each in scheduler]
+    if isinstance(scheduler, dict) and 'type' not in scheduler:  # of several optimizers
+        return {name: end_with_run(each, end) for name, each in scheduler.items()}
+    is_converted = isinstance(scheduler, dict) and scheduler.get('convert_to_iter_based')
+    return dict(scheduler, end=scheduler.get('end', end)) if is_converted else scheduler
+
+
 @HOOKS.register_module()
 class ScheduleHook(Hook):
     """Warn before training if a schedule does not fit the run.
@@ -86,6 +97,8 @@ class ScheduleHook(Hook):
     """
 
     def before_train(self, runner: Runner) -> None:
+        for misfit in find_other_units(runner):
+            runner.logger.warning(misfit)
         groups = runner.param_schedulers or []
         for schedulers in groups.values() if isinstance(groups, dict) else [groups]:
             rates = [scheduler for scheduler in schedulers if scheduler.param_name == 'lr']
@@ -107,6 +120,9 @@ def find_misfits(schedulers: Sequence[Any], runner: Runner) -> Iterator[str]:
     ends = []
     for scheduler in schedulers:
         name, steps = type(scheduler).__name__, length if scheduler.by_epoch else 1
+        if isinstance(scheduler, optim.ReduceOnPlateauParamScheduler):  # it counts validations, in any loop
+            ends.append((total, True, name))
+            continue
         if not steps:
             yield f'{name} counts epochs but the run counts iterations, so it has no effect: set by_epoch=False'
             continue
@@ -122,6 +138,21 @@ def find_misfits(schedulers: Sequence[Any], runner: Runner) -> Iterator[str]:
     end, is_constant, name = max(ends, default=(total, True, ''))
     if end < total and not is_constant:
         yield f'{name} ends after {end / scale:g} of {total / scale:g} {unit}'
+
+
+def find_other_units(runner: Runner) -> Iterator[str]:
+    """Yield a message for each setting that is meant for a loop that counts in the other unit."""
+    loop, total = runner.train_loop, runner.max_iters
+    is_by_iteration = isinstance(loop, IterBasedTrainLoop)
+    if is_by_iteration and runner.val_loop is not None and loop.val_interval == 1 < total:
+        yield 'train_cfg.val_interval=1 validates after each iteration: set the number of iterations between two'
+    for hook in runner.hooks:
+        name = type(hook).__name__
+        if isinstance(hook, CheckpointHook) and not (is_by_iteration or hook.by_epoch) and hook.interval >= total:
+            yield f'{name}.interval={hook.interval} counts iterations, and the run has {total}: set by_epoch=True'
+        is_own = not type(hook).__module__.startswith(('mmengine.', 'vt.'))
+        if is_by_iteration and is_own and {'before_train_epoch', 'after_train_epoch'} & {*vars(type(hook))}:
+            yield f'{name} acts at epochs, of which a run by iterations has one: it may have no effect'
 
 
 CONTINUOUS = (

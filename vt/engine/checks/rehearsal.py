@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from copy import copy, deepcopy
+from itertools import chain
 from numbers import Number
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,6 +30,7 @@ from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import unwrap
 from vt.engine.console import quiet
 from vt.engine.reporting import files_of, naming_part
+from vt.engine.score_rules import require_rule, rule_of
 from vt.errors import UserError
 from vt.files import temporary_folder
 from vt.registry import HOOKS
@@ -65,8 +67,10 @@ class RehearsalHook(Hook):
             loop, step = runner.val_loop, runner.model.val_step
             scores = None if loop is None else self._evaluate(loop, step, 'validating', 'after_val_iter')
         if scores is not None:
-            schedulers = runner.param_schedulers
-            check_scores(scores, runner.hooks, schedulers if isinstance(schedulers, list) else ())
+            groups = runner.param_schedulers or []
+            schedulers = chain(*groups.values()) if isinstance(groups, dict) else groups
+            for warning in check_scores(scores, runner.hooks, schedulers):
+                runner.logger.warning(warning)
         save_once(runner)
 
     def before_test(self, runner: Runner) -> None:
@@ -124,7 +128,7 @@ def save_once(runner: Runner) -> None:
             load_checkpoint(folder / 'first.pth')
 
 
-def check_scores(scores: dict[str, Any], hooks: Iterable[Hook], schedulers: Iterable[Any] = ()) -> None:
+def check_scores(scores: dict[str, Any], hooks: Iterable[Hook], schedulers: Iterable[Any] = ()) -> Iterator[str]:
     """Check that the scores for the best checkpoint, early stopping and schedules are scores of a validation.
 
     Args:
@@ -132,19 +136,35 @@ def check_scores(scores: dict[str, Any], hooks: Iterable[Hook], schedulers: Iter
         hooks: hooks of the run.
         schedulers: schedulers of the run; ``ReduceOnPlateauLR`` and similar ones have a ``monitor``.
 
+    Yields:
+        A warning for each rule that contradicts the name of its score.
+
     Raises:
-        UserError: a score is missing or is not a single number.
+        UserError: a score is missing, is not a single number, or has no rule.
     """
     numbers = [name for name, value in scores.items() if is_number(value)]
-    best = [name for hook in hooks if isinstance(hook, CheckpointHook) for name in hook.save_best or ()]
-    asked = [('default_hooks.checkpoint.save_best', name) for name in best]
-    asked += [('EarlyStoppingHook.monitor', hook.monitor) for hook in hooks if isinstance(hook, EarlyStoppingHook)]
-    asked += [('param_scheduler.monitor', each.monitor) for each in schedulers if hasattr(each, 'need_val_args')]
-    for setting, name in asked:
+    for setting, name, rule, keys in _compared(hooks, schedulers):
         found = next(iter(scores), None) if name == 'auto' else name
         if found not in numbers:
             words = f'{setting}={name}: {found} is not a score of val_evaluator that is a single number'
             raise UserError(f'{words}; set one of {", ".join(numbers) or "those of a metric that you add"}')
+        if rule is None and not any(key.lower() in found.lower() for key in keys):
+            require_rule(found, setting)
+        if rule and rule_of(found) not in (rule, None):
+            yield f"{setting}={name} has rule='{rule}', though by its name {rule_of(found)} is better"
+
+
+def _compared(hooks: Iterable[Hook], schedulers: Iterable[Any]) -> Iterator[tuple[str, str, str | None, Iterable[str]]]:
+    """Yield setting, score, rule, and keys of mmengine by which a rule that is None is found."""
+    for hook in hooks:
+        if isinstance(hook, CheckpointHook) and hook.save_best:
+            for name, rule in zip(hook.key_indicators, hook.rules):
+                yield 'default_hooks.checkpoint.save_best', name, rule, (*hook.greater_keys, *hook.less_keys)
+        elif isinstance(hook, EarlyStoppingHook):
+            yield 'EarlyStoppingHook.monitor', hook.monitor, hook.rule, ()
+    for scheduler in schedulers:
+        if hasattr(scheduler, 'need_val_args'):
+            yield 'param_scheduler.monitor', scheduler.monitor, scheduler.rule, ()
 
 
 def is_number(value: Any) -> bool:

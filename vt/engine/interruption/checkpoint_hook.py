@@ -14,6 +14,7 @@ from torch.distributed.fsdp import FSDPModule
 
 from vt.checkpoints.reading import OWN, own_checkpoints
 from vt.engine.checks.losses import why_not_save
+from vt.engine.score_rules import rule_of
 from vt.errors import UserError
 from vt.files import write_atomically
 from vt.hints import as_typed
@@ -109,6 +110,8 @@ class CheckpointHook(PlainCheckpointHook):
         # With None mmengine does not write the last one, nor removes the best one before it writes a better one.
         last, self.last_ckpt, self.best_ckpt_path = self.last_ckpt, None, None
         self.best_ckpt_path_dict = dict.fromkeys(self.save_best or ())
+        if self.save_best and 'auto' in self.key_indicators and self.rules == [None]:
+            self.rules = [rule_of(next(iter(metrics), ''))]  # None if the hook has keys of its own
         super().after_val_epoch(runner, metrics)
         self.last_ckpt = last
         better = [path for path in (self.best_ckpt_path, *self.best_ckpt_path_dict.values()) if path]
