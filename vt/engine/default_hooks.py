@@ -98,7 +98,7 @@ def _enter_rules(parts: Sequence[tuple[str, dict, type]]) -> None:
 
 
 def _enter_loop(loop: dict, scope: str | None) -> bool | None:
-    """Complete a training loop in place as mmengine does: ``by_epoch`` implies the type; an inherited length is removed.
+    """Complete a training loop in place: ``by_epoch`` implies the type, as in mmengine; an inherited length is removed.
 
     A config that inherits adds its keys at the end: of ``type`` and ``by_epoch``, and of two lengths, the last one is
     its own.
@@ -112,7 +112,9 @@ def _enter_loop(loop: dict, scope: str | None) -> bool | None:
     kinds, keys, by_epoch = {True: EpochBasedTrainLoop, False: IterBasedTrainLoop}, [*loop], loop.pop('by_epoch', None)
     kind = _find(loop.get('type'), LOOPS, scope)
     own = next((unit for unit, base in kinds.items() if isinstance(kind, type) and issubclass(kind, base)), None)
-    if by_epoch is not None and (kind is None or (own == (not by_epoch) and keys.index('by_epoch') > keys.index('type'))):
+    if by_epoch is not None and (
+        kind is None or (own == (not by_epoch) and keys.index('by_epoch') > keys.index('type'))
+    ):
         own, kind = by_epoch, kinds[by_epoch]
         loop['type'] = kind.__name__
     if own is None:

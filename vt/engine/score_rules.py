@@ -4,7 +4,7 @@ import re
 
 from vt.errors import UserError
 
-# Words in names of scores, without digits or a leading "m" or "a" for a mean: "f" is F1, "d" the d1 of depth estimation.
+# Words in names of scores, without digits or a leading "m" or "a" for a mean: "f" is F1, "d" is d1 of depth estimation.
 # The first rule wins: a top-1 error is an error.
 RULES = {
     'less': {

@@ -54,7 +54,7 @@ class NumClassesHook(Hook):
         check_classes(runner.model, runner.test_dataloader.dataset, runner.test_loop.evaluator.metrics)
 
     def _compare(self, runner: Runner, dataset: Dataset) -> str | None:
-        classes, name = _classes_of(dataset), type(without_wrappers(dataset)).__name__
+        classes, name = names_in(dataset), type(without_wrappers(dataset)).__name__
         if not (classes and self.trained):
             return None
         checkpoint = str(runner.cfg.get('load_from') or 'the checkpoint')
@@ -68,7 +68,7 @@ def check_classes(model: nn.Module, dataset: Dataset, metrics: Sequence[BaseMetr
         UserError: a head or Mixup has another number of classes, a part ignores another label than the data set, a
             metric is for the other number of labels per image, or a loss does not use its weights.
     """
-    model, dataset, classes = unwrap(model), without_wrappers(dataset), _classes_of(dataset)
+    model, dataset, classes = unwrap(model), without_wrappers(dataset), names_in(dataset)
     for name, own in heads(model):
         if classes is not None and own != len(classes):
             where = (
@@ -98,7 +98,8 @@ def check_classes(model: nn.Module, dataset: Dataset, metrics: Sequence[BaseMetr
             raise UserError(f'model.{name}.pos_weight has no effect on a softmax: set class_weight')
 
 
-def _classes_of(dataset: Dataset) -> Sequence[str] | None:
+def names_in(dataset: Dataset) -> Sequence[str] | None:
+    """Return the class names of a data set, by label; None if it has none."""
     return (getattr(without_wrappers(dataset), 'metainfo', None) or {}).get('classes')
 
 
@@ -149,14 +150,14 @@ def classes_of(model: nn.Module, meta: dict, loaded: Checkpoint | None, has_new_
     return {key: meta[key] for key in ('classes', 'palette') if meta.get(key)}
 
 
-def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> int | None:
+def first_difference(ours: Sequence[str], theirs: Sequence[str], translates: bool = True) -> int | None:
     """Return the first index at which two lists of class names differ; None if they agree.
 
-    Case and Unicode normalisation are ignored. Lists without a common name are assumed to be the same classes.
+    Case and Unicode normalisation are ignored. If one may translate the other, lists without a common name agree.
     """
     ours, theirs = ([*map(folded, names)] for names in (ours, theirs))
     differing = (label for label, (a, b) in enumerate(zip_longest(ours, theirs)) if a != b)
-    return next(differing, None) if {*ours} & {*theirs} else None
+    return next(differing, None) if not translates or {*ours} & {*theirs} else None
 
 
 def list_names(names: Sequence[str]) -> str:

@@ -82,7 +82,10 @@ class RehearsalHook(Hook):
     def _train(self, runner: Runner) -> None:
         runner.model.train()
         for number, (name, batch) in enumerate(rehearsed_batches(runner.train_dataloader)):
-            with naming_part(f'training on {name}', model=unwrap(runner.model)):
+            with (
+                naming_part(f'training on {name}', model=unwrap(runner.model)),
+                watching_inputs(runner, '' if number else 'training'),
+            ):
                 runner.model.train_step(batch, WithoutStep(runner.optim_wrapper))
             if number == 0:
                 report_unused(runner)
@@ -96,7 +99,10 @@ class RehearsalHook(Hook):
         model = loop.runner.model.eval()
         evaluator, number = _without_files(loop.evaluator), 0
         for name, batch in rehearsed_batches(loop.dataloader):
-            with naming_part(f'{doing} {name}', model=unwrap(model)):
+            with (
+                naming_part(f'{doing} {name}', model=unwrap(model)),
+                watching_inputs(loop.runner, '' if number else doing),
+            ):
                 with autocast(enabled=loop.fp16):
                     predictions = step(batch)
                 evaluator.process(data_samples=predictions, data_batch=batch)
@@ -104,6 +110,41 @@ class RehearsalHook(Hook):
             number += len(predictions)
         with quiet(logging.ERROR), naming_part(f'{doing} some batches', model=unwrap(model)):  # without a log of scores
             return evaluator.evaluate(number)
+
+
+@contextmanager
+def watching_inputs(runner: Runner, doing: str) -> Iterator[None]:
+    """Warn if what the model's preprocessor gives to the network is not normalised, or is so twice; not if ''."""
+
+    def look(preprocessor: nn.Module, args: tuple, data: Any) -> None:
+        inputs = data.get('inputs') if isinstance(data, dict) else None
+        if isinstance(inputs, Tensor) and inputs.ndim > 3 and (problem := describe_inputs(inputs[:MOST_SAMPLES])):
+            runner.logger.warning(
+                f'{problem}: see mean and std of data_preprocessor, Normalize and ToTensor in pipelines'
+            )
+
+    handle = unwrap(runner.model).data_preprocessor.register_forward_hook(look) if doing else None
+    try:
+        yield
+    finally:
+        if handle:
+            handle.remove()
+
+
+def describe_inputs(inputs: Tensor) -> str | None:
+    """Describe inputs of a network, ``(N, C, ...)``, that are normalised twice or not at all; None for others.
+
+    Pixels of 0 to 1 are accepted, and so are dark images, black padding, and a deviation that is left at its scale.
+    """
+    channels = [channel[channel != 0] for channel in inputs.detach().float().unbind(1)]  # without padding
+    seen = [(float(each.mean()), float(each.std()), float(each.min())) for each in channels if each.numel() > 1]
+    mean, deviation = (', '.join(f'{row[k]:.3g}' for row in seen[:MOST_NAMES]) for k in (0, 1))
+    words = f'the network gets inputs of mean {mean} and standard deviation {deviation}, not of about 0 and 1'
+    if seen and all(std < 0.05 and abs(mean) > 20 * std for mean, std, _ in seen):
+        return f'{words}: they seem to be normalised twice'
+    if seen and all(mean > 5 and least > -mean / 20 for mean, _, least in seen):
+        return f'{words}: they seem not to be normalised'
+    return None
 
 
 def draw_once(runner: Runner, method: str, batch: Any, predictions: list) -> None:

@@ -86,7 +86,9 @@ class ResumeHook(Hook):
         batches, of = progress.get('batches', 0), progress.get('of')
         if of is not None and bool(of) != bool(length):
             then, now = (['iterations', 'epochs'][bool(each)] for each in (of, length))
-            words = f'the checkpoint is of a run by {then}, and train_cfg counts {now}: resume with the same kind of loop'
+            words = (
+                f'the checkpoint is of a run by {then}, and train_cfg counts {now}: resume with the same kind of loop'
+            )
             raise UserError(f'{words}, or start from its weights with load_from')
         if batches and of == length:
             runner.train_loop.begin = batches

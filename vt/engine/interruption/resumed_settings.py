@@ -4,10 +4,15 @@ import copy
 import json
 import re
 from typing import Any
+from zlib import crc32
 
+import numpy as np
 from mmengine.runner import Runner
 from prettytable import PrettyTable
+from torch.utils.data import Dataset
 
+from vt.checkpoints.reading import Checkpoint
+from vt.engine.checks.classes import first_difference, labels_in, list_names, names_in
 from vt.engine.config_parts import flatten
 from vt.engine.run_record import as_data
 from vt.engine.schedules import advance, rates_after
@@ -16,6 +21,8 @@ from vt.untrusted_text import printable
 
 NEW = '--new-schedule'
 SEED, PROCESSES = 'randomness.seed', 'number of processes'
+SAMPLES, LABELS = 'number of training samples', 'labels of the training samples (checksum)'
+MOST_LABELS = 10_000  # of which the checksum is
 SCHEDULE = re.compile(r'param_scheduler\b|auto_scale_lr\.|optim_wrapper\.(\w+\.)?(optimizer|paramwise_cfg)\.')
 OF_ONE_START = ('work_dir', 'load_from', 'resume', 'launcher', 'new_schedule')
 TYPE = 'optim_wrapper.optimizer.type'
@@ -25,7 +32,29 @@ OTHER = ': resume with those settings of the optimizer, or use load_from'
 def settings_of(runner: Runner) -> dict[str, Any]:
     """Return all settings of a run by their dotted keys, as plain data."""
     asked = {key: value for key, value in runner.cfg.to_dict().items() if key not in OF_ONE_START}
-    return {PROCESSES: runner.world_size} | dict(flatten(as_data(asked)))
+    data = _describe(runner.train_dataloader.dataset)
+    return {PROCESSES: runner.world_size} | data | dict(flatten(as_data(asked)))
+
+
+def _describe(dataset: Dataset) -> dict[str, Any]:
+    """Return the number of training samples, and a checksum of their labels, or of those spread over them."""
+    found: dict[str, Any] = {SAMPLES: len(dataset)}
+    if hasattr(dataset, 'get_data_info'):
+        places = np.linspace(0, len(dataset) - 1, min(len(dataset), MOST_LABELS)).astype(int).tolist()
+        labels = [labels_in(dataset.get_data_info(place)) for place in places]
+        found[LABELS] = f'{crc32(str(labels).encode()):08x}'
+    return found
+
+
+def refuse_other_classes(checkpoint: dict, dataset: Dataset) -> None:
+    """Raise a UserError if labels mean other classes than in a checkpoint: a resumed run keeps names and order."""
+    trained, classes = Checkpoint('', checkpoint).dataset_meta.get('classes') or (), names_in(dataset) or ()
+    label = first_difference(trained, classes, translates=False) if trained and classes else None
+    if label is not None:
+        then, now = (list_names(names[label : label + 1]) or 'no class' for names in (trained, classes))
+        words = f'label {label} is {then} in the checkpoint, of {len(trained)} classes, and {now} in the training data'
+        advice = 'give the data those classes in their order, or start from its weights with load_from'
+        raise UserError(f'{words}, of {len(classes)}: {advice}')
 
 
 def settle(runner: Runner, checkpoint: dict, length: int, is_rescaled: bool = False) -> dict[str, Any]:
@@ -46,10 +75,11 @@ def settle(runner: Runner, checkpoint: dict, length: int, is_rescaled: bool = Fa
         Settings of the checkpoint that are used in place of the config's, by their dotted keys.
 
     Raises:
-        UserError: the checkpoint has no settings, another kind of optimizer or other parameter groups, or without
-            ``new_schedule`` another kind of schedule, or another schedule of epochs of another length.
+        UserError: the checkpoint has no settings, other classes, another kind of optimizer or other parameter groups,
+            or without ``new_schedule`` another kind of schedule, or another schedule of epochs of another length.
     """
     is_new, asked, meta = bool(runner.cfg.get('new_schedule')), settings_of(runner), checkpoint['meta']
+    refuse_other_classes(checkpoint, runner.train_dataloader.dataset)
     if 'settings' not in meta:
         raise UserError('the checkpoint has no settings of its run (vt.ResumeHook): start from its weights, load_from')
     had = json.loads(meta['settings'])
