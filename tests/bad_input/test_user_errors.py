@@ -32,6 +32,7 @@ train_cfg = dict(max_epochs=1)
 val_evaluator = test_evaluator = dict(type='Accuracy', topk=(1,))
 """
 MATRIX = "val_evaluator = test_evaluator = [dict(type='ConfusionMatrix'), dict(type='Accuracy', topk=(1,))]\n"
+SUPPORT = "val_evaluator = test_evaluator = [dict(type='SingleLabelMetric', items=['support'])]"
 MIXUP = "model['train_cfg'] = dict(augments=dict(type='Mixup', alpha=0.5))\ndata_preprocessor['num_classes'] = "
 SINGLE = """
 model['backbone'] = dict(_delete_=True, type='ResNet', depth=18)
@@ -55,10 +56,11 @@ TEXTS = [
 LINES = [
     ("val_evaluator['topk'] = (1, 5)", 'in Accuracy: ValueError: Top-5 accuracy is unavailable since the number of ca'),
     (MATRIX, 'save_best=auto: confusion_matrix/result is not a score of val_evaluator that is a single number'),
+    (SUPPORT, 'default_hooks.checkpoint.save_best=single-label/support: the name does not say whether more or less is'),
     ("default_hooks = dict(checkpoint=dict(save_best='acc'))", 'a single number; set one of accuracy/top1'),
     ("custom_hooks = [dict(type='EarlyStoppingHook', monitor='accuracy')]", 'EarlyStoppingHook.monitor=accuracy: acc'),
     ("param_scheduler = [dict(type='ReduceOnPlateauLR', monitor='top5')]", 'param_scheduler.monitor=top5: top5 is not'),
-    ("train_cfg['val_begin'] = 5", 'train_cfg.val_begin=5, but the run has 1 steps or epochs: it would not validate'),
+    ("train_cfg['val_begin'] = 5", 'train_cfg.val_begin=5, but the run has max_epochs=1: it would not validate; lower'),
     ("model['head']['loss'] = dict(type='CrossEntropyLoss', pos_weight=[1.0] * 3)", 'has no effect on a softmax: set '),
     (MIXUP + '7', 'data_preprocessor.num_classes=7, but model.head has 3'),
     (SINGLE, 'while training on the last batch of an epoch, 1 of 47 samples (drop_last=True leaves it out), in '),

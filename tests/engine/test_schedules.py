@@ -1,12 +1,14 @@
 """Schedules follow the length of a run, and one that does not fit it is a warning before the first iteration."""
 
 import math
+import re
 
 import pytest
 import torch
 from checkpoints.small_models import build_runner
 from engine.interruption.small_runs import Recorder, loader, log_of, train_small
 from mmengine.config import Config
+from mmengine.hooks import Hook
 from mmengine.optim import OptimWrapper
 from mmengine.registry import PARAM_SCHEDULERS
 from tool_runner import ROOT
@@ -121,6 +123,13 @@ RECIPE = [
 ]
 
 
+def iterations(number, **loop):
+    """A run of a loop over iterations."""
+    loop = dict(type='IterBasedTrainLoop', max_iters=number, **loop)
+    data = loader(batch_size=2, sampler='InfiniteSampler')
+    return dict(train_cfg=loop, checkpoint=dict(by_epoch=False), train_dataloader=data)
+
+
 MMENGINES = dict(runner='Runner', default_hooks={}, train_cfg=dict(by_epoch=True, max_epochs=6))
 
 
@@ -176,6 +185,42 @@ def test_epochs_in_a_loop_over_iterations_are_a_warning(tmp_path):
     values, (warning,) = train(tmp_path, [dict(type='MultiStepLR', milestones=[2])], **options)
     assert warning.startswith('MultiStepLR counts epochs but the run counts iterations')
     assert set(values) == {0.1}
+
+
+@pytest.mark.parametrize('number', [6, 13])
+def test_epochs_that_are_converted_end_with_a_run_by_iterations(number, tmp_path):
+    """Of 4 iterations an epoch, the first of which are the warm-up."""
+    values, warnings = train(tmp_path / 'run', RECIPE, **iterations(number))
+    schedule = [by_iteration('LinearLR', start_factor=0.01, end=4)]
+    schedule += [by_iteration('CosineAnnealingLR', begin=4, end=number, T_max=number - 4)]
+    expected, _ = train(tmp_path / 'other', schedule, **iterations(number))
+    assert (values, warnings) == (expected, [])
+
+
+class AtEpochs(Hook):
+    def before_train_epoch(self, runner):
+        """What a run by iterations does once."""
+
+
+@pytest.mark.parametrize(
+    ('options', 'expected'),
+    [
+        (iterations(6, val_interval=1), ['train_cfg.val_interval=1 validates after each iteration']),
+        (iterations(6) | dict(hooks=[AtEpochs()]), ['AtEpochs acts at epochs, of which a run by iterations has one']),
+        (
+            dict(checkpoint=dict(by_epoch=False, interval=4)),
+            ['CheckpointHook.interval=4 counts iterations, and the ru'],
+        ),
+        (dict(checkpoint=dict(by_epoch=False, interval=3), hooks=[AtEpochs()]), []),
+        (iterations(6, val_interval=2), []),
+    ],
+)
+def test_what_counts_in_the_other_unit_is_a_warning(options, expected, tmp_path):
+    """A plateau counts validations, and is none."""
+    plateau = [dict(type='ReduceOnPlateauLR', monitor='score', rule='greater', patience=0, factor=0.5)]
+    train_small(tmp_path, 2, param_scheduler=plateau, **options)
+    lines = re.findall(r'WARNING - (.*(?: counts | acts |each iteration).*)', log_of(tmp_path))
+    assert [line[: len(start)] for line, start in zip(lines, expected, strict=True)] == expected
 
 
 @pytest.mark.parametrize(('counts', 'lr'), [(1, 0.05), (2, 0.1), (6, 0.3)])

@@ -31,6 +31,8 @@ NAMES = (*OF_MMENGINE, *DEFAULT_HOOKS, 'num_classes', 'visualization')
 SECTIONS = {'default_hooks': HOOKS, 'custom_hooks': HOOKS, 'param_scheduler': PARAM_SCHEDULERS}
 # What compares scores, and its argument that names them.
 COMPARED = {CheckpointHook: 'save_best', EarlyStoppingHook: 'monitor', ReduceOnPlateauParamScheduler: 'monitor'}
+# Of a loop over epochs, which an infinite one would not end; of one over iterations, which can skip samples on resume.
+SAMPLERS = (DefaultSampler, InfiniteSampler)
 # Classes of mmengine and their replacements.
 REPLACEMENTS = {
     CheckpointHook: 'vt.CheckpointHook',
@@ -64,13 +66,16 @@ def enter_defaults(cfg: Config) -> None:
             part.setdefault('log_metric_by_epoch', False)  # scores lie at iterations, on one axis with losses
     _enter_rules(parts)
     loop = cfg.get('train_cfg') or {}
-    match _enter_loop(loop, scope):
-        case True:
-            _enter_sampler(cfg, InfiniteSampler, DefaultSampler, scope)  # an infinite one would not end an epoch
-        case False:
-            _enter_sampler(cfg, DefaultSampler, InfiniteSampler, scope)  # one that continues without loading again
-            cfg.log_processor = ConfigDict(cfg.get('log_processor') or {}, by_epoch=False)
-            _enter_iterations(parts, loop.get('val_interval', 1000))
+    by_epoch = _enter_loop(loop, scope)
+    if by_epoch is None:
+        return
+    sampler, (own, other) = (cfg.get('train_dataloader') or {}).get('sampler'), SAMPLERS[:: 1 if by_epoch else -1]
+    if isinstance(sampler, dict) and _find(sampler.get('type'), DATA_SAMPLERS, scope) is other:
+        sampler['type'] = own.__name__
+        sampler.pop('round_up', None)
+    if not by_epoch:
+        cfg.log_processor = ConfigDict(cfg.get('log_processor') or {}, by_epoch=False)
+        _enter_iterations(parts, loop.get('val_interval', 1000))
 
 
 def _find_parts(path: str, value: Any, scope: str | None) -> Iterator[tuple[str, dict, type]]:
@@ -100,11 +105,11 @@ def _enter_rules(parts: Sequence[tuple[str, dict, type]]) -> None:
 def _enter_loop(loop: dict, scope: str | None) -> bool | None:
     """Complete a training loop in place: ``by_epoch`` implies the type, as in mmengine; an inherited length is removed.
 
-    A config that inherits adds its keys at the end: of ``type`` and ``by_epoch``, and of two lengths, the last one is
-    its own.
+    A config that inherits adds its keys at the end: the last one of ``type`` and ``by_epoch`` counts, and must fit the
+    last one of two lengths.
 
     Returns:
-        Whether the loop counts epochs; None for another kind of loop.
+        Whether the loop counts epochs; None for a loop of another kind.
 
     Raises:
         UserError: the length is that of the other kind of loop, or validations begin after the end.
@@ -130,14 +135,6 @@ def _enter_loop(loop: dict, scope: str | None) -> bool | None:
         raise UserError(f'{words}: it would not validate; lower val_begin')
     loop['type'] = REPLACEMENTS.get(kind, loop['type'])
     return own
-
-
-def _enter_sampler(cfg: Config, other: type, fitting: type, scope: str | None) -> None:
-    """Replace the sampler of the training data if it is the one for the other kind of loop."""
-    sampler = (cfg.get('train_dataloader') or {}).get('sampler')
-    if isinstance(sampler, dict) and _find(sampler.get('type'), DATA_SAMPLERS, scope) is other:
-        sampler['type'] = fitting.__name__
-        sampler.pop('round_up', None)
 
 
 def _enter_iterations(parts: Sequence[tuple[str, dict, type]], interval: int) -> None:

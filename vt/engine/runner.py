@@ -29,6 +29,7 @@ from vt.checkpoints.loading import weights_only
 from vt.checkpoints.weights import load_own_parts, unwrap
 from vt.engine.checks.parameter_rules import require_multiplied
 from vt.engine.interruption.checkpoint_hook import refuse_places
+from vt.engine.interruption.resumed_settings import refuse_other_classes
 from vt.engine.interruption.seeds import seeded_loader
 from vt.engine.interruption.work_directory import use_work_directory
 from vt.engine.processes.sharding import ShardSettings, checkpoint_of, gather, like, shard_run
@@ -78,6 +79,8 @@ class VTRunner(Runner):
         """Call all hooks, then reduce a checkpoint to tensors, numbers and text, whatever hooks added to it."""
         checkpoint = kwargs['checkpoint'] if fn_name == 'before_save_checkpoint' else None
         self._has_begun |= fn_name in ('before_train_epoch', 'before_val_epoch', 'before_test_epoch')
+        if fn_name == 'after_load_checkpoint' and self.cfg.get('resume'):  # before hooks compare the weights of heads
+            refuse_other_classes(kwargs['checkpoint'], self.train_dataloader.dataset)
         super().call_hook(fn_name, **kwargs)
         if fn_name == 'before_train':
             self._write_config(self.work_dir, self.changed)

@@ -1,14 +1,17 @@
-"""The batches that a rehearsal tries, and parameters that the loss does not reach."""
+"""The batches that a rehearsal tries, and what it says of inputs, rules and parameters that the loss does not reach."""
 
 import pytest
 import torch
+from bad_input.small_runs import DIGITS
 from checkpoints.small_models import build_runner
 from mmengine.dataset import DefaultSampler, InfiniteSampler, pseudo_collate
-from mmengine.hooks import Hook
+from mmengine.hooks import EarlyStoppingHook, Hook
+from tool_runner import call
 from torch.utils.data import DataLoader
 
 import vt
-from vt.engine.checks.rehearsal import RehearsalHook, rehearsed_batches, save_once
+from vt.engine.checks.rehearsal import RehearsalHook, check_scores, describe_inputs, rehearsed_batches, save_once
+from vt.engine.interruption.checkpoint_hook import CheckpointHook
 from vt.engine.interruption.seeds import NumberedSampler
 from vt.errors import UserError
 
@@ -90,3 +93,62 @@ def test_parameters_without_gradient_are_named_and_weights_stay(tmp_path):
     line = 'the loss does not depend on 2 parameters: spare.weight, spare.bias: they are not trained'
     assert log.read_text().count(line) == 1
     assert all(torch.equal(value, before[name]) for name, value in runner.model.state_dict().items())
+
+
+MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
+TWICE, NOT_AT_ALL = 'they seem to be normalised twice', 'they seem not to be normalised'
+
+
+def normalise(pixels, mean=MEAN, std=STD):
+    shape = 1, -1, *(1,) * (pixels.ndim - 2)
+    return (pixels - torch.tensor(mean).view(shape)) / torch.tensor(std).view(shape)
+
+
+@pytest.mark.parametrize('shape', [(4, 3, 16, 16), (2, 3, 4, 16, 16)])
+@pytest.mark.parametrize(
+    ('seen', 'words'),
+    [
+        (lambda pixels: normalise(pixels), None),
+        (lambda pixels: normalise(pixels * 0.05), None),  # dark
+        (lambda pixels: normalise(100.0 * (pixels > 254.5)), None),  # some bright points
+        (lambda pixels: normalise(pixels, std=(1.0,) * 3), None),  # as weights of Caffe expect
+        (lambda pixels: normalise(pixels * 0.2, std=(1.0,) * 3), None),
+        (lambda pixels: pixels / 255, None),
+        (lambda pixels: normalise(normalise(pixels)), TWICE),
+        (lambda pixels: normalise(255.0 * (pixels > 99)).where(pixels > 99, normalise(normalise(pixels))), None),
+        (lambda pixels: normalise(pixels / 255), TWICE),
+        (lambda pixels: normalise(normalise(pixels)).where(pixels > 99, torch.zeros(())), TWICE),  # padded
+        (lambda pixels: pixels, NOT_AT_ALL),
+        (lambda pixels: 40 * pixels, NOT_AT_ALL),  # of 16 bits
+        (lambda pixels: normalise(pixels, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)), NOT_AT_ALL),
+        (lambda pixels: pixels * 0, None),
+    ],
+)
+def test_inputs_that_are_normalised_twice_or_not_at_all(seen, words, shape):
+    pixels = 255 * torch.rand(shape, generator=torch.Generator().manual_seed(0))
+    found = describe_inputs(seen(pixels))
+    assert found is words is None or found.endswith(words)
+
+
+def test_what_the_network_gets_is_said_in_training_and_in_validation(tmp_path):
+    steps = [dict(type='Normalize', mean=MEAN, std=STD, to_rgb=False), dict(type='PackInputs')]
+    (tmp_path / 'config.py').write_text(f"""{DIGITS}
+pipeline = {steps}
+train_dataloader['dataset']['pipeline'] = val_dataloader['dataset']['pipeline'] = pipeline
+""")
+    result = call('train.py', 'config.py', cwd=tmp_path)
+    lines = [line for line in result.stdout.splitlines() if 'the network gets inputs of mean -' in line]
+    assert [TWICE in line for line in lines] == [True, True]
+    assert ['While training' in line for line in lines] == [True, False]
+
+
+def test_a_rule_that_contradicts_its_score_is_a_warning():
+    """A score without a rule would end the first validation."""
+    scores = {'accuracy/top1': 1.0, 'loss': 1.0, 'quality': 1.0}
+    best = [CheckpointHook(save_best=[*scores], rule='greater'), EarlyStoppingHook('loss')]
+    (warning,) = check_scores(scores, best)
+    assert warning == "default_hooks.checkpoint.save_best=loss has rule='greater', though by its name less is better"
+    auto, known = CheckpointHook(save_best='auto'), CheckpointHook(save_best='auto', rule='less')
+    assert [*check_scores(scores, [auto])] == [*check_scores(dict(quality=1.0), [known])] == []
+    with pytest.raises(UserError, match=r"save_best=quality: the name does not say .*: set rule='greater' or 'less'"):
+        [*check_scores(dict(quality=1.0), [auto])]

@@ -5,9 +5,11 @@ import shutil
 
 import pytest
 import torch
+from checkpoints.small_models import Points
 from engine.interruption.small_runs import differing, loader, log_of, train_few, train_small
 from forked_tools import run_forked
 from mmengine.config import Config
+from mmengine.registry import DATASETS
 from run_comparison import differences, final_checkpoint
 from tool_runner import assert_one_line
 
@@ -116,6 +118,65 @@ def test_what_does_not_fit_is_refused(edit, message, begun):
         train(begun, resume=True, **edit or {})
     assert [*begun.glob('*.pth')] == [path]
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize('by_epoch', [True, False])
+def test_a_run_goes_on_in_its_own_unit(by_epoch, tmp_path):
+    loops = [dict(type='vt.EpochBasedTrainLoop', max_epochs=2), dict(type='IterBasedTrainLoop', max_iters=4)]
+    kinds = [dict(train_cfg=loop, checkpoint=dict(by_epoch='Epoch' in loop['type'], interval=1)) for loop in loops]
+    then, now = kinds if by_epoch else kinds[::-1]
+    train_small(tmp_path, **then)
+    with pytest.raises(UserError, match=r'the checkpoint is of a run by .*: resume with the same kind of loop, or '):
+        train_small(tmp_path, resume=True, **now)
+
+
+@DATASETS.register_module()
+class LabelledPoints(Points):
+    """Points with labels, and names of their classes."""
+
+    def __init__(self, classes, labels):
+        self.metainfo, self.labels = dict(classes=classes), labels
+
+    def __len__(self):
+        return len(self.labels)
+
+    def get_data_info(self, index):
+        return dict(gt_label=self.labels[index])
+
+
+ROW, COUNT = 'labels of the training samples (checksum)', 'number of training samples'
+
+
+BEGUN = (('cat', 'dog'), [0, 1] * 4)
+SEEN = 'in the checkpoint, of 2 classes, and'
+
+
+@pytest.mark.parametrize(
+    ('classes', 'labels', 'expected'),
+    [
+        (*BEGUN, set()),
+        (('Cat', 'dog'), [0, 1] * 4, set()),  # as another file system shows it
+        (('cat', 'dog'), [1, 0] * 4, {ROW}),
+        (('cat', 'dog'), [0, 1] * 4 + [0], {ROW, COUNT}),
+        (('cat', 'fox'), [0, 1] * 4, f"label 1 is 'dog' {SEEN} 'fox' in the training data, of 2: give the data"),
+        (('tac', 'god'), [0, 1] * 4, f"label 0 is 'cat' {SEEN} 'tac' in the training data, of 2"),
+        (('dog', 'cat'), [0, 1] * 4, f"label 0 is 'cat' {SEEN} 'dog' in the training data, of 2"),
+        (('cat', 'cow', 'dog'), [0, 1] * 4, f"label 1 is 'dog' {SEEN} 'cow' in the training data, of 3"),
+        (('cat',), [0] * 8, f"label 1 is 'dog' {SEEN} no class in the training data, of 1"),
+    ],
+)
+def test_classes_stay_and_other_labels_or_samples_are_said(classes, labels, expected, tmp_path):
+    def run(epochs, *data, **options):
+        dataset = dict(zip(('type', 'classes', 'labels'), ('LabelledPoints', *data)))
+        train_small(tmp_path, epochs, train_dataloader=loader(drop_last=True) | dict(dataset=dataset), **options)
+
+    run(1, *BEGUN)
+    if isinstance(expected, str):
+        with pytest.raises(UserError, match=expected):
+            run(2, classes, labels, resume=True)
+    else:
+        run(2, classes, labels, resume=True)
+        assert {row for row in differing(log_of(tmp_path)) if not row.startswith(('train_', 'learning'))} == expected
 
 
 @pytest.mark.parametrize(('batch_size', 'new'), [(2, False), (8, True)])

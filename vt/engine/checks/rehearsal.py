@@ -25,6 +25,7 @@ from mmengine.runner import Runner, TestLoop, ValLoop, autocast
 from PIL import ExifTags, Image
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
+from torch.utils.hooks import RemovableHandle
 
 from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import unwrap
@@ -63,9 +64,11 @@ class RehearsalHook(Hook):
         if runner.cfg.get('compile'):  # the step would be compiled for the rehearsal
             return
         with unchanged_buffers(runner.model):
-            self._train(runner)
+            with watch_inputs(runner, 'training'):
+                self._train(runner)
             loop, step = runner.val_loop, runner.model.val_step
-            scores = None if loop is None else self._evaluate(loop, step, 'validating', 'after_val_iter')
+            with watch_inputs(runner, 'validating'):
+                scores = None if loop is None else self._evaluate(loop, step, 'validating', 'after_val_iter')
         if scores is not None:
             groups = runner.param_schedulers or []
             schedulers = chain(*groups.values()) if isinstance(groups, dict) else groups
@@ -76,16 +79,13 @@ class RehearsalHook(Hook):
     def before_test(self, runner: Runner) -> None:
         """Rehearse a test; raises like :meth:`before_train`."""
         if not (runner.cfg.get('speed') or {}).get('compile'):  # the model of the test is a copy, compiled later
-            with unchanged_buffers(runner.model):
+            with unchanged_buffers(runner.model), watch_inputs(runner, 'testing'):
                 self._evaluate(runner.test_loop, runner.model.test_step, 'testing', 'after_test_iter')
 
     def _train(self, runner: Runner) -> None:
         runner.model.train()
         for number, (name, batch) in enumerate(rehearsed_batches(runner.train_dataloader)):
-            with (
-                naming_part(f'training on {name}', model=unwrap(runner.model)),
-                watching_inputs(runner, '' if number else 'training'),
-            ):
+            with naming_part(f'training on {name}', model=unwrap(runner.model)):
                 runner.model.train_step(batch, WithoutStep(runner.optim_wrapper))
             if number == 0:
                 report_unused(runner)
@@ -99,10 +99,7 @@ class RehearsalHook(Hook):
         model = loop.runner.model.eval()
         evaluator, number = _without_files(loop.evaluator), 0
         for name, batch in rehearsed_batches(loop.dataloader):
-            with (
-                naming_part(f'{doing} {name}', model=unwrap(model)),
-                watching_inputs(loop.runner, '' if number else doing),
-            ):
+            with naming_part(f'{doing} {name}', model=unwrap(model)):
                 with autocast(enabled=loop.fp16):
                     predictions = step(batch)
                 evaluator.process(data_samples=predictions, data_batch=batch)
@@ -112,35 +109,31 @@ class RehearsalHook(Hook):
             return evaluator.evaluate(number)
 
 
-@contextmanager
-def watching_inputs(runner: Runner, doing: str) -> Iterator[None]:
-    """Warn if what the model's preprocessor gives to the network is not normalised, or is so twice; not if ''."""
+def watch_inputs(runner: Runner, doing: str) -> RemovableHandle:
+    """Return a context that warns of the first inputs of the network if they are normalised twice or not at all."""
 
     def look(preprocessor: nn.Module, args: tuple, data: Any) -> None:
+        handle.remove()
         inputs = data.get('inputs') if isinstance(data, dict) else None
-        if isinstance(inputs, Tensor) and inputs.ndim > 3 and (problem := describe_inputs(inputs[:MOST_SAMPLES])):
-            runner.logger.warning(
-                f'{problem}: see mean and std of data_preprocessor, Normalize and ToTensor in pipelines'
-            )
+        problem = describe_inputs(inputs[:MOST_SAMPLES]) if isinstance(inputs, Tensor) and inputs.ndim > 3 else None
+        if problem:
+            where = 'data_preprocessor.mean and std, and at Normalize and ToTensor in the pipeline'
+            runner.logger.warning(f'While {doing}, {problem}: look at {where}')
 
-    handle = unwrap(runner.model).data_preprocessor.register_forward_hook(look) if doing else None
-    try:
-        yield
-    finally:
-        if handle:
-            handle.remove()
+    handle = getattr(unwrap(runner.model), 'data_preprocessor', nn.Identity()).register_forward_hook(look)
+    return handle
 
 
 def describe_inputs(inputs: Tensor) -> str | None:
     """Describe inputs of a network, ``(N, C, ...)``, that are normalised twice or not at all; None for others.
 
-    Pixels of 0 to 1 are accepted, and so are dark images, black padding, and a deviation that is left at its scale.
+    Accepted are pixels of 0 to 1, dark images, and those of which only a mean was subtracted. Zeros may be padding.
     """
-    channels = [channel[channel != 0] for channel in inputs.detach().float().unbind(1)]  # without padding
+    channels = [channel[channel != 0] for channel in inputs.detach().float().unbind(1)]
     seen = [(float(each.mean()), float(each.std()), float(each.min())) for each in channels if each.numel() > 1]
     mean, deviation = (', '.join(f'{row[k]:.3g}' for row in seen[:MOST_NAMES]) for k in (0, 1))
     words = f'the network gets inputs of mean {mean} and standard deviation {deviation}, not of about 0 and 1'
-    if seen and all(std < 0.05 and abs(mean) > 20 * std for mean, std, _ in seen):
+    if seen and all(deviation < 0.05 and abs(mean) > 20 * deviation for mean, deviation, _ in seen):
         return f'{words}: they seem to be normalised twice'
     if seen and all(mean > 5 and least > -mean / 20 for mean, _, least in seen):
         return f'{words}: they seem not to be normalised'
@@ -184,28 +177,21 @@ def check_scores(scores: dict[str, Any], hooks: Iterable[Hook], schedulers: Iter
         UserError: a score is missing, is not a single number, or has no rule.
     """
     numbers = [name for name, value in scores.items() if is_number(value)]
-    for setting, name, rule, keys in _compared(hooks, schedulers):
+    asked: list[tuple[str, str, str | None]] = []
+    for hook in hooks:
+        if isinstance(hook, EarlyStoppingHook):
+            asked.append(('EarlyStoppingHook.monitor', hook.monitor, hook.rule))
+        elif isinstance(hook, CheckpointHook) and hook.save_best:
+            asked += [('default_hooks.checkpoint.save_best', *each) for each in zip(hook.key_indicators, hook.rules)]
+    asked += [('param_scheduler.monitor', each.monitor, each.rule) for each in schedulers if hasattr(each, 'monitor')]
+    for setting, name, rule in asked:
         found = next(iter(scores), None) if name == 'auto' else name
         if found not in numbers:
             words = f'{setting}={name}: {found} is not a score of val_evaluator that is a single number'
             raise UserError(f'{words}; set one of {", ".join(numbers) or "those of a metric that you add"}')
-        if rule is None and not any(key.lower() in found.lower() for key in keys):
-            require_rule(found, setting)
-        if rule and rule_of(found) not in (rule, None):
-            yield f"{setting}={name} has rule='{rule}', though by its name {rule_of(found)} is better"
-
-
-def _compared(hooks: Iterable[Hook], schedulers: Iterable[Any]) -> Iterator[tuple[str, str, str | None, Iterable[str]]]:
-    """Yield setting, score, rule, and keys of mmengine by which a rule that is None is found."""
-    for hook in hooks:
-        if isinstance(hook, CheckpointHook) and hook.save_best:
-            for name, rule in zip(hook.key_indicators, hook.rules):
-                yield 'default_hooks.checkpoint.save_best', name, rule, (*hook.greater_keys, *hook.less_keys)
-        elif isinstance(hook, EarlyStoppingHook):
-            yield 'EarlyStoppingHook.monitor', hook.monitor, hook.rule, ()
-    for scheduler in schedulers:
-        if hasattr(scheduler, 'need_val_args'):
-            yield 'param_scheduler.monitor', scheduler.monitor, scheduler.rule, ()
+        by_name = rule_of(found) if rule else require_rule(found, setting)
+        if rule and by_name not in (rule, None):
+            yield f"{setting}={name} has rule='{rule}', though by its name {by_name} is better"
 
 
 def is_number(value: Any) -> bool:

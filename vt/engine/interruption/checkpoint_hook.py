@@ -111,7 +111,7 @@ class CheckpointHook(PlainCheckpointHook):
         last, self.last_ckpt, self.best_ckpt_path = self.last_ckpt, None, None
         self.best_ckpt_path_dict = dict.fromkeys(self.save_best or ())
         if self.save_best and 'auto' in self.key_indicators and self.rules == [None]:
-            self.rules = [rule_of(next(iter(metrics), ''))]  # None if the hook has keys of its own
+            self.rules = [rule_of(next(iter(metrics), ''))]
         super().after_val_epoch(runner, metrics)
         self.last_ckpt = last
         better = [path for path in (self.best_ckpt_path, *self.best_ckpt_path_dict.values()) if path]

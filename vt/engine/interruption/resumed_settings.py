@@ -75,11 +75,10 @@ def settle(runner: Runner, checkpoint: dict, length: int, is_rescaled: bool = Fa
         Settings of the checkpoint that are used in place of the config's, by their dotted keys.
 
     Raises:
-        UserError: the checkpoint has no settings, other classes, another kind of optimizer or other parameter groups,
-            or without ``new_schedule`` another kind of schedule, or another schedule of epochs of another length.
+        UserError: the checkpoint has no settings, another kind of optimizer or other parameter groups, or without
+            ``new_schedule`` another kind of schedule, or another schedule of epochs of another length.
     """
     is_new, asked, meta = bool(runner.cfg.get('new_schedule')), settings_of(runner), checkpoint['meta']
-    refuse_other_classes(checkpoint, runner.train_dataloader.dataset)
     if 'settings' not in meta:
         raise UserError('the checkpoint has no settings of its run (vt.ResumeHook): start from its weights, load_from')
     had = json.loads(meta['settings'])
