@@ -11,7 +11,7 @@ import torch
 from tool_runner import ROOT
 
 USE = """
-import importlib.metadata, json, subprocess, sys
+import importlib.metadata, json, os, subprocess, sys
 import vt
 import numpy as np, cv2, torch
 from vt import apis
@@ -31,6 +31,7 @@ assert 'vt-fpn_r18_digit-scenes' in BaseInferencer.list_models('vt')
 assert 'vt-resnet18_digits' in mmpretrain.list_models('vt-resnet18')
 name, checkpoint = 'vt-resnet18-half_digits', 'work_dirs/vt-resnet18-half_digits/epoch_1.pth'
 small = ['train_cfg.max_epochs=1', 'train_dataloader.dataset.indices=64', 'val_dataloader.dataset.indices=32']
+shown, start = '', [sys.executable, '-m', 'vt']
 for words in (
     ['check', name],
     ['train', name, '--cfg-options', *small],
@@ -40,7 +41,11 @@ for words in (
     ['export', name, checkpoint, '--formats', 'program'],
     ['sweep', name, 'optim_wrapper.optimizer.lr=0.001,0.01', *small],
 ):
-    subprocess.run([sys.executable, '-m', 'vt', *words], check=True)
+    shown += subprocess.run([*start, *words], check=True, stdout=subprocess.PIPE, text=True).stdout
+assert 'python -m vt report sweep work_dirs/sweeps' in shown
+assert 'tools/' not in shown
+script = ['bash', vt.files.ROOT / 'tools/dist_train.sh', name, '1', '--work-dir', 'two', '--cfg-options', *small]
+subprocess.run(script, check=True, env=os.environ | dict(PYTHON=sys.executable))
 assert json.load(open('r.json'))[0]['predictions'][0]['name'] in '0123456789'
 open('own.py', 'w').write("_base_ = 'vt::vt_resnet/vt-resnet18-half_digits.py'")
 assert apis.get_model('own.py', checkpoint).backbone.layer4[0].tokenizer.weight.shape[0] == 16
