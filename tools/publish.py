@@ -33,6 +33,18 @@ def parse_args() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def save_config(path: Path, out: Path) -> None:
+    """Write the config in the header of a published checkpoint to a file; it is Python, and is not run."""
+    from vt.checkpoints.publishing import read_header
+    from vt.errors import UserError
+    from vt.files import write_atomically
+
+    text = read_header(path).get('config')
+    if text is None:
+        raise UserError(f'{path} has no config: use that of its training')
+    write_atomically(out, text, follow=True)
+
+
 def main() -> None:
     args = parse_args()
     from vt._libraries import importing
@@ -43,7 +55,7 @@ def main() -> None:
         with importing():
             from vt.apis.model_zoo import find_source
             from vt.checkpoints.loading import weights_only
-            from vt.checkpoints.publishing import describe, publish, show
+            from vt.checkpoints.publishing import publish, read_header, show
             from vt.engine.prepare import read_config
             from vt.errors import UserError
         if bool(args.show) == bool(args.out) or (args.show and args.checkpoint):
@@ -56,7 +68,10 @@ def main() -> None:
             raise UserError('--save-config FILE.py is for --show FILE.safetensors')
         with weights_only(unless=args.trust_checkpoint):
             if args.show:
-                show(args.show, args.save_config)
+                if args.save_config:
+                    save_config(args.show, args.save_config)
+                else:
+                    show(args.show)
             elif args.format:
                 from vt.apis.timm_format import publish_for_timm
 
@@ -66,7 +81,7 @@ def main() -> None:
                 config = read_config(find_source(args.config)).pretty_text if args.config else None
                 path = publish(args.checkpoint, args.out, config)
                 print(f'written to {path}')
-                if 'config' in describe(path):
+                if 'config' in read_header(path):
                     own = path.with_suffix('.py').name
                     print('Whoever gets this file writes its config, which is Python, and predicts:')
                     print(as_typed(f'vt publish --show {path.name} --save-config {own}'))

@@ -123,7 +123,7 @@ def _describe_run(training: dict[str, Any], measured: dict[str, Any]) -> dict[st
 
 
 def _read(work_dir: Path, keys: Iterable[str]) -> dict[str, Any]:
-    again = f'train it first: {as_typed("vt train CONFIG --work-dir")} {work_dir}'
+    again = f'train it first: {as_typed(f"vt train CONFIG --work-dir {work_dir}")}'
     return read_json(work_dir / RECORD, again, keys=keys, shape=SHAPE)
 
 

@@ -67,8 +67,12 @@ def as_safetensors(state: dict[str, Tensor], texts: dict[str, str]) -> bytes:
     return len(header).to_bytes(8, 'little') + header + content[8 + size :]
 
 
-def describe(path: Path) -> dict[str, str]:
-    """Return the texts in the header of a published checkpoint, as :func:`show` prints them."""
+def read_header(path: Path) -> dict[str, str]:
+    """Return the texts in the header of a published checkpoint after comparing the digits in its name.
+
+    Raises:
+        UserError: the file is of another kind, or was changed.
+    """
     if path.suffix != SUFFIX:
         raise UserError(f'{path} is not a {SUFFIX} file: only these have a description')
     load_checkpoint(path)
@@ -76,22 +80,9 @@ def describe(path: Path) -> dict[str, str]:
         return file.metadata() or {}
 
 
-def show(path: Path, config: Path | None = None) -> None:
-    """Print the header of a published checkpoint, the config last, after comparing the digits in its name.
-
-    Args:
-        path: the file.
-        config: file to which the config is written instead, to be read before it is used: it is Python.
-
-    Raises:
-        UserError: the file is of another kind, was changed, or has no config.
-    """
-    texts = describe(path)
-    if config:
-        if 'config' not in texts:
-            raise UserError(f'{path} has no config: use that of its training')
-        write_atomically(config, texts['config'], follow=True)
-        return
+def show(path: Path) -> None:
+    """Print the header that :func:`read_header` returns, the config last."""
+    texts = read_header(path)
     for name in sorted(texts, key=lambda name: (name == 'config', name)):
         text = f'{name}:{chr(10) if chr(10) in texts[name] else " "}{texts[name]}'
         print('\n'.join(map(printable, text.split('\n'))))

@@ -32,7 +32,7 @@ OUT_OF_MEMORY = (
     'smaller images or a smaller model, --amp, or with_cp=True for the backbone'
 )
 FILES = ('img_path', 'seg_map_path')  # keys of a sample
-STANDARD = sysconfig.get_path('stdlib')  # folder of Python's own library
+STANDARD, LIBRARIES = sysconfig.get_path('stdlib'), {'site-packages', 'dist-packages'}  # folders of others' code
 
 
 class SampleError(UserError):
@@ -103,14 +103,14 @@ def _name_part(error: BaseException, cfg: Any, model: Any) -> str:
 
 def _own_line(error: BaseException | None) -> str:
     """Return file and line of the innermost code that neither VT nor a library has, for a message; ``''`` if none."""
-    while error is not None:
-        for frame in reversed(tracebacks.extract_tb(error.__traceback__)):
-            path = Path(frame.filename)
-            installed = {'site-packages', 'dist-packages'} & {*path.parts} or path.is_relative_to(STANDARD)
-            if path.is_file() and not installed and not path.is_relative_to(PACKAGE):
-                return f' ({os.path.relpath(path)}, line {frame.lineno})'
-        error = error.__cause__ or error.__context__
-    return ''
+    if error is None:
+        return ''
+    for frame in reversed(tracebacks.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        is_library = any(map(path.is_relative_to, (PACKAGE, STANDARD))) or LIBRARIES & {*path.parts}
+        if path.is_file() and not is_library:
+            return f' ({os.path.relpath(path)}, line {frame.lineno})'
+    return _own_line(error.__cause__ or error.__context__)
 
 
 def _name_type(part: dict) -> str:

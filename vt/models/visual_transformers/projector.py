@@ -58,8 +58,8 @@ class Projector(nn.Module):
     ) -> None:
         super().__init__()
         query_groups = groups if query_groups is None else query_groups
-        numbers = dict(token_channels=token_channels, num_heads=num_heads, groups=groups, query_groups=query_groups)
-        require_positive(self, **numbers)
+        require_positive(self, token_channels=token_channels, num_heads=num_heads, groups=groups)
+        require_positive(self, query_groups=query_groups)
         self.num_heads = num_heads
         self.scale = (in_channels / num_heads) ** -0.5 if scale_logits else 1.0
         self.norm = optional_norm(norm_cfg, token_channels)

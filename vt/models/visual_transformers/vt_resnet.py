@@ -80,9 +80,8 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
         num_tokens: L, number of visual tokens.
         token_channels: C_T, channels of a token.
         groups: channel groups of every token-side matrix; the config of a part overrides it.
-        **options: ``tokenizer``, ``later_tokenizer``, ``relation`` and ``projector``, configs of parts as in
-            :class:`vt.models.visual_transformers.vt_stage.HasVTStages`, and other options of
-            :class:`mmpretrain.models.ResNet`, such as ``style``, ``norm_cfg``, ``deep_stem``.
+        **options: configs of parts, as in :class:`vt.models.visual_transformers.vt_stage.HasVTStages`, and other
+            options of :class:`mmpretrain.models.ResNet`, such as ``style``, ``norm_cfg``, ``deep_stem``.
 
     Raises:
         UserError: an unknown output type, frozen stage or position; sizes that are not divisible; in the forward pass,
@@ -121,14 +120,13 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
         super().__init__(depth=depth, with_cp=with_cp, **tokens, **stages, **options)
         self.out_type, self.out_indices = out_type, out_indices
         self.vt_stages = {}  # position of each stage of modules: its module name
-        num_modules = NUM_MODULES[depth] if num_modules is None else num_modules
-        require_positive(self, num_modules=num_modules)
-        self._add_modules(positions, num_modules, drop_path_rate)
+        self._add_modules(positions, NUM_MODULES[depth] if num_modules is None else num_modules, drop_path_rate)
         self.freeze(frozen_stages)
         self._start_untrained()
 
     def _add_modules(self, positions: Sequence[str], num_modules: int, drop_path_rate: float) -> None:
         """Put a stage of modules at each position, in the order of the network."""
+        require_positive(self, num_modules=num_modules)
         widths = [getattr(self, layer)[-1].out_channels for layer in self.res_layers]
         in_channels = self.stem_channels
         ordered = sorted(positions, key=lambda position: (layer_of(position), position.startswith('after')))
