@@ -7,6 +7,7 @@ import json
 import math
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections import Counter
@@ -31,6 +32,7 @@ START, PART = '.vt-', '.part'  # names of folders of unfinished files
 MARK = 'in_use.lock'  # a file in them
 LARGEST_RECORD = 2**28  # bytes
 NUMBER = int | float | None  # of JSON; NaN is None
+PLAIN = getattr(os, 'O_NOFOLLOW', 0) | getattr(os, 'O_NONBLOCK', 0)  # no link, and no waiting for a pipe's other end
 
 
 @contextlib.contextmanager
@@ -67,37 +69,57 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
     since its mark is not locked any more.
     """
     _remove_unfinished(parent, os.getpid())
-    folder = Path(tempfile.mkdtemp(prefix=START, dir=parent))
-    try:
-        with open_plain(folder / MARK, 'w') as mark:
-            if fcntl:
-                with contextlib.suppress(OSError):  # a file system without locks
-                    fcntl.flock(mark, fcntl.LOCK_EX)
-                folder = folder.rename(f'{folder}{PART}')  # others remove folders of this name
-            yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.ExitStack() as ends:
+        mark = None
+        while mark is None:
+            folder = Path(tempfile.mkdtemp(prefix=START, suffix=PART, dir=parent))
+            ends.callback(_remove, folder)
+            mark = _mark(folder)
+        ends.enter_context(mark)
+        yield folder
+
+
+def _mark(folder: Path) -> TextIOWrapper | None:
+    """Lock the mark of a new folder; None if another process has removed it before, as one that a kill has left."""
+    with contextlib.suppress(FileNotFoundError):
+        mark = open_plain(folder / MARK, 'w')
+        if fcntl:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(mark, fcntl.LOCK_EX)
+        if (folder / MARK).exists():
+            return mark
+    return None
 
 
 @functools.cache  # once in a process, since a folder may hold many files
 def _remove_unfinished(parent: Path, process: int) -> None:
-    if fcntl is None:
-        return
-    for folder in parent.glob(f'{START}*{PART}'):
+    for folder in parent.glob(f'{START}*{PART}') if fcntl else ():
+        if folder.is_symlink():
+            continue
         with contextlib.suppress(OSError):
             folder.rmdir()  # empty: a process was killed here
         with contextlib.suppress(OSError), open_plain(folder / MARK, 'r+') as mark:
             fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for path in {*folder.iterdir()} - {folder / MARK}:  # the mark last, for the next process after a kill here
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-            shutil.rmtree(folder)
+            _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove an unfinished folder, its mark last, so that the next process can go on after a kill here."""
+    with contextlib.suppress(OSError):
+        for path in {*folder.iterdir()} - {folder / MARK}:
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        shutil.rmtree(folder)
 
 
 def open_plain(path: Path, mode: str, newline: str | None = None) -> TextIOWrapper:
-    """Open a text file; a symbolic link, which could lead to any other file, is refused with an OSError."""
+    """Open a text file; a symbolic link, which could lead to any other file, a pipe or a device is an OSError."""
 
     def open_here(name: str, flags: int) -> int:
-        return os.open(name, flags | getattr(os, 'O_NOFOLLOW', 0), 0o666)
+        descriptor = os.open(name, flags | PLAIN, 0o666)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+        os.close(descriptor)
+        raise FileError(f'{name} is a pipe or a device, not a file: remove it, or choose another path')
 
     return TextIOWrapper(open(path, f'{mode}b', opener=open_here), 'utf-8', newline=newline)
 

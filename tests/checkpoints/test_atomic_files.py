@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import stat
 import sys
 import tempfile
 from functools import partial
@@ -17,6 +18,8 @@ from checkpoints.small_models import build_runner
 from mmengine.runner import save_checkpoint
 
 from vt.checkpoints.reading import load_checkpoint
+from vt.engine.interruption.work_directory import lock_folder
+from vt.engine.reporting import describe
 from vt.files import replacing, write_atomically
 
 fork = multiprocessing.get_context('fork')
@@ -96,7 +99,9 @@ def test_a_kill_at_any_moment_leaves_whole_files(tmp_path):
         iterations.append(loaded['meta']['iter'])
         assert loaded['state_dict']['weight'].eq(iterations[-1]).all()
         assert (tmp_path / 'last_checkpoint').read_text() in {f'{tmp_path}/iter_{each}.pth' for each in range(kill + 1)}
-        assert len([*tmp_path.glob('.*.part')]) <= 2  # what killed writes leave does not pile up
+        assert len([*tmp_path.glob('.*')]) <= 1  # what killed writes leave does not pile up
+    in_child(write_both, tmp_path, KILLS)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ['iter.pth', 'last_checkpoint']
     assert iterations[0] == 0
     assert iterations[-1] == KILLS  # killed after the file took its name
     assert iterations == sorted(iterations)
@@ -135,14 +140,38 @@ def test_unfinished_files_of_the_living_stay_and_those_of_the_killed_go(tmp_path
             part.write_text('half')
             os.kill(os.getpid(), signal.SIGKILL)
 
-    (tmp_path / '.mine.part').mkdir()
+    mine = tmp_path / '.mine.part'
+    mine.mkdir()
+    for name in ('in_use.lock', 'notes.txt'):
+        (mine / name).write_text('mine')
+    (tmp_path / '.vt-linked.part').symlink_to(mine)
     assert in_child(leave) is in_child(leave) is None
-    assert len([*tmp_path.iterdir()]) == 2  # the second one has removed what the first one left
+    (killed,) = {*tmp_path.iterdir()} - {mine, tmp_path / '.vt-linked.part'}  # the second one has removed the first's
+    (killed / 'linked').symlink_to(mine)
     with replacing(tmp_path / 'living') as part:
         part.write_text('whole')
         in_child(write_atomically, tmp_path / 'file', 'whole')
         assert part.exists()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ['.mine.part', 'file', 'living']
+    assert sorted(path.name for path in tmp_path.iterdir()) == ['.mine.part', '.vt-linked.part', 'file', 'living']
+    assert sorted(path.name for path in mine.iterdir()) == ['in_use.lock', 'notes.txt']
+
+
+@pytest.mark.parametrize('name', ['run.lock', '.vt-left.part/in_use.lock'])
+@pytest.mark.parametrize('kind', ['pipe', 'folder', 'device'])
+def test_a_lock_that_is_no_file_is_one_line_and_nothing_waits(kind, name, tmp_path):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    if kind == 'device' and os.geteuid():
+        pytest.skip('a device needs a root user')
+    makers = dict(pipe=os.mkfifo, folder=os.mkdir, device=partial(os.mknod, mode=stat.S_IFCHR | 0o600, device=0x103))
+    makers[kind](path)
+    write_atomically(tmp_path / 'file', 'whole')
+    assert (tmp_path / 'file').read_text() == 'whole'
+    assert path.exists()
+    if name == 'run.lock':
+        with pytest.raises(OSError, match=r'run\.lock') as caught, lock_folder(tmp_path):
+            pass
+        assert 'remove it' in describe(caught.value)
 
 
 def save_on_a_full_disk(path):

@@ -23,6 +23,7 @@ SYSTEM = {
     errno.EROFS: '{} is on a read-only file system: choose another path (--work-dir for the files of a run)',
     errno.ENOSPC: 'no space is left to write {}: free some, or choose another path (--work-dir for the files of a run)',
     errno.EEXIST: '{} is a file where a folder is needed: remove it, or choose another folder',
+    errno.EISDIR: '{} is a folder where a file is needed: remove it, or choose another path',
     errno.ENOTDIR: 'in the path {} is a file where a folder is needed: correct the path',
     errno.EMFILE: 'too many files are open: raise the limit (ulimit -n 65536), or lower num_workers',
     errno.EADDRINUSE: 'the port is in use: set MASTER_PORT to a free one',
