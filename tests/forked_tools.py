@@ -72,6 +72,30 @@ def fork_command(command, stdout, env, **kwargs):
     return result
 
 
+CHANGES = (os.mkdir, os.replace, os.unlink, os.rmdir)
+CALLS = ('open', 'write', 'write_record', 'close', 'fsync', 'replace', 'rename', 'mkdir', 'unlink', 'rmdir', 'flock')
+
+
+def steps_of(function, *arguments, killed_at=None, names_only=False):
+    """The number of times that a file is about to change or has changed, at one of which the process may be killed.
+
+    With ``names_only`` when files and folders are made, renamed and removed.
+    """
+    steps = 0
+
+    def trace(frame, event, called):
+        nonlocal steps
+        is_change = event in ('c_call', 'c_return') and called.__name__ in CALLS
+        steps += is_change and not (names_only and called not in CHANGES)
+        if steps == killed_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.setprofile(trace)
+    function(*arguments)
+    sys.setprofile(None)
+    return steps
+
+
 def leave_configs_unformatted():
     """mmengine formats the text of a run's config for its log and for each checkpoint: half of a short run's time."""
     from yapf.yapflib import yapf_api

@@ -70,25 +70,16 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
     """
     _remove_unfinished(parent, os.getpid())
     with contextlib.ExitStack() as ends:
-        mark = None
-        while mark is None:
+        while True:
             folder = Path(tempfile.mkdtemp(prefix=START, suffix=PART, dir=parent))
             ends.callback(_remove, folder)
-            mark = _mark(folder)
-        ends.enter_context(mark)
+            with contextlib.suppress(FileNotFoundError):  # another process has taken it for one that a kill left
+                mark = ends.enter_context(open_plain(folder / MARK, 'w'))
+                with contextlib.suppress(OSError, AttributeError):  # a file system without locks, or Windows
+                    fcntl.flock(mark, fcntl.LOCK_EX)
+                if (folder / MARK).exists():
+                    break
         yield folder
-
-
-def _mark(folder: Path) -> TextIOWrapper | None:
-    """Lock the mark of a new folder; None if another process has removed it before, as one that a kill has left."""
-    with contextlib.suppress(FileNotFoundError):
-        mark = open_plain(folder / MARK, 'w')
-        if fcntl:
-            with contextlib.suppress(OSError):  # a file system without locks
-                fcntl.flock(mark, fcntl.LOCK_EX)
-        if (folder / MARK).exists():
-            return mark
-    return None
 
 
 @functools.cache  # once in a process, since a folder may hold many files

@@ -7,7 +7,6 @@ import os
 import resource
 import signal
 import stat
-import sys
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 from checkpoints.small_models import build_runner
+from forked_tools import steps_of
 from mmengine.runner import save_checkpoint
 
 from vt.checkpoints.reading import load_checkpoint
@@ -64,25 +64,6 @@ def in_child(function, *arguments):
     process.join()
     assert process.exitcode == -signal.SIGKILL
     return None
-
-
-CALLS = ('open', 'write', 'write_record', 'close', 'fsync', 'replace', 'rename', 'mkdir', 'unlink', 'rmdir', 'flock')
-
-
-def steps_of(function, *arguments, killed_at=None):
-    """The number of times that a file is about to change or has changed, at one of which the process may be killed."""
-    steps = 0
-
-    def trace(frame, event, called):
-        nonlocal steps
-        steps += event in ('c_call', 'c_return') and called.__name__ in CALLS
-        if steps == killed_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.setprofile(trace)
-    function(*arguments)
-    sys.setprofile(None)
-    return steps
 
 
 KILLS = 50

@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 from checkpoints.small_models import Line, Points, build_runner
-from forked_tools import run_forked
+from forked_tools import _context as forked
+from forked_tools import run_forked, steps_of
 from mmengine.evaluator import BaseMetric
 from mmengine.hooks import Hook
 from mmengine.logging import MessageHub, MMLogger
@@ -104,6 +105,37 @@ def train_small(folder, *arguments, **options):
     runner = small_runner(folder, *arguments, **options)
     runner.train()
     return runner
+
+
+EPOCHS = dict(
+    epochs=3,
+    train_dataloader=loader('NoisyPoints'),
+    param_scheduler=[dict(type='LinearLR', end=7, by_epoch=False), dict(type='CosineAnnealingLR', T_max=4)],
+    checkpoint=dict(max_keep_ckpts=2, save_best='mean', rule='greater'),
+)
+ITERATIONS = dict(
+    train_dataloader=loader('NoisyPoints', sampler='InfiniteSampler'),
+    param_scheduler=[dict(type='PolyLR', by_epoch=False, power=0.9, end=15)],
+    checkpoint=dict(by_epoch=False, interval=3, max_keep_ckpts=1, save_best='mean', rule='greater'),
+    train_cfg=dict(type='IterBasedTrainLoop', max_iters=15, val_interval=6),
+)
+KINDS = dict(epochs=EPOCHS, iterations=ITERATIONS)
+
+
+def train(folder, kind, *hooks, **options):
+    """15 iterations with dropout, augmentation, a moving average, clipped and accumulated gradients; or go on."""
+    wrapper = dict(accumulative_counts=2, clip_grad=dict(max_norm=1.0))
+    averages = [dict(type='EMAHook', momentum=0.1, update_buffers=True)]
+    more = dict(model=dict(type='NoisyLine'), wrapper=wrapper, optimizer=dict(type='AdamW', lr=0.1))
+    return train_small(folder, hooks=hooks, custom_hooks=averages, resume=True, **more | KINDS[kind] | options)
+
+
+def train_until_killed(folder, kind, step):
+    """In a process of its own that is killed at the step of its files with a number; its exit code."""
+    process = forked.Process(target=steps_of, args=(train, folder, kind), kwargs=dict(killed_at=step, names_only=True))
+    process.start()
+    process.join()
+    return process.exitcode
 
 
 def log_of(folder):

@@ -8,7 +8,7 @@ import time
 
 import pytest
 import torch
-from engine.interruption.small_runs import CONFIG, loader, log_of, train_small
+from engine.interruption.small_runs import CONFIG, KINDS, loader, log_of, train, train_until_killed
 from forked_tools import ForkedTool, run_forked
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,20 +18,7 @@ from run_comparison import assert_same_end, differences, final_checkpoint
 
 KILLS = 20
 ARGUMENTS = ['--amp', '--skip-data-check', '--work-dir']
-SIGNALS = ('SIGTERM', 'SIGUSR1')
-EPOCHS = dict(
-    epochs=3,
-    train_dataloader=loader('NoisyPoints'),
-    param_scheduler=[dict(type='LinearLR', end=7, by_epoch=False), dict(type='CosineAnnealingLR', T_max=4)],
-    checkpoint=dict(max_keep_ckpts=2, save_best='mean', rule='greater'),
-)
-ITERATIONS = dict(
-    train_dataloader=loader('NoisyPoints', sampler='InfiniteSampler'),
-    param_scheduler=[dict(type='PolyLR', by_epoch=False, power=0.9, end=15)],
-    checkpoint=dict(by_epoch=False, interval=3, max_keep_ckpts=1, save_best='mean', rule='greater'),
-    train_cfg=dict(type='IterBasedTrainLoop', max_iters=15, val_interval=6),
-)
-KINDS = dict(epochs=EPOCHS, iterations=ITERATIONS)
+SIGNALS = ('SIGINT', 'SIGTERM', 'SIGUSR1')
 
 
 class Killed(BaseException):
@@ -66,17 +53,10 @@ class Interrupt(Hook):
         self._interrupt(runner, 'killed after validation')
 
 
-def train(folder, kind, *hooks, **options):
-    """15 iterations with dropout, augmentation, a moving average, clipped and accumulated gradients; or go on."""
-    wrapper = dict(accumulative_counts=2, clip_grad=dict(max_norm=1.0))
-    averages = [dict(type='EMAHook', momentum=0.1, update_buffers=True)]
-    more = dict(model=dict(type='NoisyLine'), wrapper=wrapper, optimizer=dict(type='AdamW', lr=0.1))
-    return train_small(folder, hooks=hooks, custom_hooks=averages, resume=True, **more | KINDS[kind] | options)
-
-
 @pytest.fixture(autouse=True)
 def handlers():
     before = {name: signal.getsignal(signal.Signals[name]) for name in SIGNALS}
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
     yield
     for name, handler in before.items():
         signal.signal(signal.Signals[name], handler)
@@ -114,6 +94,18 @@ def test_interrupted_anywhere_and_resumed(kind, interruptions, whole, tmp_path_f
     assert_same_end(folder, whole / kind)
 
 
+@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize('seed', [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, KILLS))])
+def test_killed_again_and_again(seed, kind, whole, tmp_path):
+    """While files are renamed and removed."""
+    moments, code = random.Random(seed), -signal.SIGKILL
+    while code == -signal.SIGKILL:
+        code = train_until_killed(tmp_path / 'run', kind, moments.randint(1, 60))
+    assert code == 0
+    assert_same_end(tmp_path / 'run', whole / kind)
+    assert not [*(tmp_path / 'run').glob('.*')]
+
+
 def test_the_smallest_difference_is_seen(whole):
     first, second = final_checkpoint(whole / 'epochs'), final_checkpoint(whole / 'epochs')
     assert differences(first, second) == []
@@ -133,8 +125,8 @@ def test_within_an_epoch_of_another_length_it_starts_again(tmp_path):
 
 
 # Runs in processes of their own, with workers, in mixed precision; two of them in every suite.
-FEW = [0, 'SIGUSR1']
-CASES = [*FEW, *(pytest.param(how, marks=pytest.mark.slow) for how in (*range(1, KILLS), 'SIGTERM'))]
+FEW = [0, 'SIGINT']
+CASES = [*FEW, *(pytest.param(how, marks=pytest.mark.slow) for how in (*range(1, KILLS), *SIGNALS[1:]))]
 
 
 @pytest.fixture(scope='module')

@@ -48,16 +48,19 @@ class CheckpointHook(PlainCheckpointHook):
         super().before_train(runner)
         # What this hook has written and may remove, by the prefix of the name, oldest first.
         self._own: dict[str, list[Path]] = self._find_own(runner) if runner.iter else {}
-        newest = Path(self.out_dir, self.filename_tmpl.format(runner.epoch if self.by_epoch else runner.iter))
-        continues = runner.iter and _is_plain(newest) and newest.resolve() == Path(runner._load_from or '').resolve()
+        start, step = Path(self.out_dir, Path(runner._load_from or '').name), dict(epoch=runner.epoch, iter=runner.iter)
+        continues = runner.iter and _is_plain(start) and start.resolve() == Path(runner._load_from).resolve()
+        is_step = start.name == self.filename_tmpl.format(step[self._unit])
         self._begin = runner.iter
-        self._saved = runner.iter if continues else None  # iteration of the last such file
+        self._saved = runner.iter if continues and is_step else None  # iteration of the last such file
+        if continues:
+            self._replace_others(runner, start)  # a run that was killed may not have done so
 
     def _find_own(self, runner: Runner) -> dict[str, list[Path]]:
         """Return the checkpoints that this hook has written up to the one that the run resumes from.
 
-        A run that was killed has left at most one more than are kept. Still more were kept on purpose, by another
-        setting: they stay.
+        A run that was killed has left at most one more than are kept at every step. Still more were kept on purpose, by
+        another setting: they stay.
         """
         begin, names = dict(epoch=runner.epoch, iter=runner.iter), self.key_indicators if self.save_best else ()
         if 'auto' in names:
@@ -68,7 +71,7 @@ class CheckpointHook(PlainCheckpointHook):
         for step, unit, prefix, path in own_checkpoints(Path(self.out_dir)):
             if units.get(prefix) == unit and step <= begin[unit] and _is_plain(path):
                 found[prefix].append(path)
-        return {prefix: paths for prefix, paths in found.items() if len(paths) <= self._most(prefix) + 1}
+        return {prefix: paths for prefix, paths in found.items() if prefix or len(paths) <= self._most(prefix) + 1}
 
     def _most(self, prefix: str) -> float:
         """Return how many checkpoints of a name are kept."""
@@ -130,7 +133,7 @@ class CheckpointHook(PlainCheckpointHook):
         self._save(runner, self.filename_tmpl.format(step), meta)
 
     def _save(self, runner: Runner, name: str, meta: dict) -> None:
-        """Save, then remove what is outdated, also interrupted and best checkpoints."""
+        """Save, then remove what is outdated."""
         average_gradients(runner)
         path = Path(self.out_dir, name)
         self.last_ckpt = str(path)
@@ -138,9 +141,13 @@ class CheckpointHook(PlainCheckpointHook):
         parts = dict(save_optimizer=self.save_optimizer, save_param_scheduler=self.save_param_scheduler, **self.args)
         runner.save_checkpoint(self.out_dir, name, meta=meta, by_epoch=self.by_epoch, **parts)
         self._note(path)
+        self._replace_others(runner, path)
+
+    def _replace_others(self, runner: Runner, path: Path) -> None:
+        """Point to the newest checkpoint, and remove what is outdated, also interrupted and best checkpoints."""
         if not is_main_process():
             return
-        write_atomically(Path(runner.work_dir, POINTER), self.last_ckpt)
+        write_atomically(Path(runner.work_dir, POINTER), str(path))
         for prefix, own in self._own.items():
             most = 0 if prefix == INTERRUPTED and path not in own else self._most(prefix)
             while len(own) > most:
