@@ -3,6 +3,7 @@
 import os
 
 import pytest
+import torch
 from engine.interruption.small_runs import Score, checkpoints_in, loader, log_of, train_few, train_small
 from run_comparison import assert_same_end
 
@@ -61,6 +62,15 @@ def test_what_cannot_go_on_is_refused(tmp_path):
     best = tmp_path / 'run' / checkpoints_in(tmp_path / 'run')[0]
     with pytest.raises(UserError, match=f'{best.name} has no state of a training run: start from its weights'):
         train_small(tmp_path / 'other', load_from=best, resume=True)
+
+
+def test_what_a_checkpoint_says_about_the_keys_of_a_log_has_no_effect(tmp_path):
+    """In training mmengine would fail at a value that is not its own."""
+    train_small(tmp_path, 1)
+    checkpoint = torch.load(tmp_path / 'epoch_1.pth', weights_only=True)
+    checkpoint['message_hub']['resumed_keys'] = dict(last_validation=False, epoch='no', loss=0)
+    torch.save(checkpoint, tmp_path / 'epoch_1.pth')
+    assert train_small(tmp_path, 2, resume=True).iter == 4
 
 
 def test_batches_of_a_batch_sampler_go_on_too(tmp_path):

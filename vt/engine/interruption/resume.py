@@ -102,7 +102,9 @@ class ResumeHook(Hook):
         self._settings = settings_of(runner)
         kept = settle(runner, checkpoint, length, is_rescaled=bool(of) and of != length)
         self._settings |= kept
-        checkpoint['message_hub']['runtime_info']['kept_settings'] = kept
+        hub = checkpoint['message_hub']  # only what is resumed is saved; for another value mmengine fails in training
+        hub['resumed_keys'] = dict.fromkeys([*hub['log_scalars'], *hub['runtime_info']], True)
+        hub['runtime_info']['kept_settings'] = kept
 
     def before_train(self, runner: Runner) -> None:
         if not self._resumes:
