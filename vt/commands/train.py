@@ -68,7 +68,8 @@ def find_batch_size(args: argparse.Namespace) -> None:
     hook = BatchSizeHook()
     with TemporaryDirectory() as folder:
         cfg.work_dir, cfg.log_level = folder, 'WARNING'
-        cfg.default_hooks.pop('rehearsal', None)
+        for name in ('rehearsal', 'preemption'):
+            cfg.default_hooks.pop(name, None)
         runner = build_prepared(cfg)
         runner.register_hook(hook)
         runner.train()

@@ -3,6 +3,7 @@
 import errno
 import logging
 import os
+import signal
 import sys
 import sysconfig
 import traceback as tracebacks
@@ -182,21 +183,19 @@ def one_line_errors(where: str, traceback: bool = False) -> Iterator[None]:
 
     The line begins with ``where``, usually the path of the config; ``traceback`` prints that of user errors, too. It is
     also written to the log of the run, if there is one. With several processes, each names its rank and exits without
-    waiting for the others. Ctrl-C exits with code 130.
+    waiting for the others. Ctrl-C exits with code 130 and one line.
     """
     try:
         yield
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        sys.exit(130)
     except BrokenPipeError as error:
         if error.filename is not None:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would report the closed pipe at exit
         sys.exit(1)
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
         if _was_interrupted(error):
-            sys.exit(130)
+            _stop(where)
         _leave(where, error, traceback)
 
 
@@ -210,6 +209,14 @@ def _was_interrupted(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
+
+
+def _stop(where: str) -> None:
+    """End the process after Ctrl-C; a second one ends it at once."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if os.environ.get('RANK', '0') == '0':
+        print(printable(f'{where}: stopped by Ctrl-C'), file=sys.stderr)
+    _exit(130)
 
 
 def _leave(where: str, error: Exception, traceback: bool) -> None:
@@ -227,13 +234,17 @@ def _leave(where: str, error: Exception, traceback: bool) -> None:
         rank = f'rank {os.environ.get("RANK", "?")}: ' if os.environ.get('WORLD_SIZE', '1') != '1' else ''
         hint = f'the whole traceback: {log}' if log else '--traceback shows where'
         print(printable(f'error: {rank}{where}: {line} ({hint})'), file=sys.stderr)
+    _exit(1)
+
+
+def _exit(code: int) -> None:
     if _has_peers():
         # A normal exit would wait for processes that wait for this one.
         logging.shutdown()
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(1)
-    sys.exit(1)
+        os._exit(code)
+    sys.exit(code)
 
 
 def follows_another(error: Exception) -> bool:

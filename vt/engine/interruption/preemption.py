@@ -2,6 +2,8 @@
 
 import atexit
 import multiprocessing
+import os
+import shlex
 import signal
 import sys
 import threading
@@ -16,7 +18,7 @@ from vt.registry import HOOKS
 
 from .checkpoint_hook import CheckpointHook, is_accumulating
 
-SIGNALS = tuple(name for name in ('SIGTERM', 'SIGUSR1') if hasattr(signal, name))  # Windows has not all
+SIGNALS = tuple(name for name in ('SIGINT', 'SIGTERM', 'SIGUSR1') if hasattr(signal, name))  # Windows has not all
 
 
 @HOOKS.register_module()
@@ -25,7 +27,7 @@ class PreemptionHook(Hook):
 
     torchrun and SLURM send SIGTERM; SLURM can send another signal in advance, ``#SBATCH --signal=USR1@120``. A signal
     to one process stops all processes at the same iteration. A validation is finished first, and with several processes
-    an accumulation of gradients, too.
+    an accumulation of gradients, too. Ctrl-C is SIGINT; a second one ends the process at once. Ignored signals stay so.
 
     Args:
         signals: names of the signals.
@@ -42,8 +44,10 @@ class PreemptionHook(Hook):
         if threading.current_thread() is not threading.main_thread():
             return  # only the main thread can handle signals
         atexit.register(end_workers)
+        self._process, self._is_main = os.getpid(), runner.rank == 0
         # Workers inherit the handler; without it, a signal to all processes of a job would end them before the save.
-        self._previous_handlers = {number: signal.signal(number, self._note) for number in self.signals}
+        heard = [number for number in self.signals if signal.getsignal(number) is not signal.SIG_IGN]
+        self._previous_handlers = {number: signal.signal(number, self._note) for number in heard}
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
         number = largest(self._received, runner)
@@ -56,6 +60,12 @@ class PreemptionHook(Hook):
             signal.signal(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT and os.getpid() == self._process:  # not in a worker
+            if self._received:
+                end_workers()
+                os._exit(128 + number)
+            if self._is_main:  # not by print or the log, which the signal may have interrupted
+                os.write(2, b'\nCtrl-C: saving after this iteration, or validation; once more ends without saving\n')
         self._received = number
 
     def _leave(self, runner: Runner, number: int) -> None:
@@ -63,9 +73,18 @@ class PreemptionHook(Hook):
         saver = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook)), None)
         saved = saver.save_interrupted(runner) or 'nothing' if saver else 'nothing, because there is no checkpoint hook'
         largest(0, runner)  # wait: the launcher ends all processes when one exits, and the main one may be writing
-        words = f'Stopped by {name} after iteration {runner.iter + 1}; saved {saved}. Continue with --resume'
+        words = f'Stopped by {name} after iteration {runner.iter + 1}; saved {saved}. Continue with {_command(runner)}'
         runner.logger.warning(words)
         sys.exit(128 + number)
+
+
+def _command(runner: Runner) -> str:
+    """Return the command that continues a run of ``tools/train.py`` in one process, else its option."""
+    if getattr(runner, 'changed', None) is None or runner.world_size > 1:
+        return '--resume, in Python with resume=True'
+    program, *arguments = sys.argv
+    start = program if program.startswith('vt ') else shlex.join(['python', program])
+    return f'{start} {shlex.join([*arguments, *([] if arguments[-1] == "--resume" else ["--resume"])])}'
 
 
 def end_workers() -> None:
