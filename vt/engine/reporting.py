@@ -35,6 +35,7 @@ OUT_OF_MEMORY = (
 )
 FILES = ('img_path', 'seg_map_path')  # keys of a sample
 STANDARD, LIBRARIES = sysconfig.get_path('stdlib'), {'site-packages', 'dist-packages'}  # folders of others' code
+LOST = ('closed by peer', 'reset by peer', 'Broken pipe')  # the system's words about a connection
 
 
 class SampleError(UserError):
@@ -251,7 +252,8 @@ def follows_another(error: Exception) -> bool:
     """Return whether this process fails because another one failed first. Call it once in each process that fails.
 
     The first caller writes its rank to the store of the process group. If the store is gone, the main process failed
-    first. Only a ``RuntimeError`` can be caused by a lost connection; other errors are this process's own.
+    first, and if a connection is lost without any rank there, another one was killed. Only a ``RuntimeError`` can be
+    caused by a lost connection; other errors are this process's own.
     """
     from torch import distributed
 
@@ -260,7 +262,8 @@ def follows_another(error: Exception) -> bool:
         first = distributed.group.WORLD.get_group_store().compare_set('first_failure', '', rank).decode()
     except distributed.DistError:
         first = None
-    return first != rank and isinstance(error, RuntimeError)
+    is_lost = any(words in str(error) for words in LOST)
+    return isinstance(error, RuntimeError) and (first != rank or is_lost)
 
 
 def _has_peers() -> bool:

@@ -1,22 +1,25 @@
 """When one process fails all of them end with exit code 1: it says why in one line, the others that it was not they."""
 
+import signal
+
 import pytest
 from process_groups import free_port, run_processes
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 FEW = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=2', 'train_dataloader.batch_size=8']
-FAILING = f"""
-_base_ = '{CONFIG}'
+FAILING = """
+_base_ = {!r}
 custom_imports = dict(imports=['vt', 'failing_processes'])
-custom_hooks = [dict(type='Fail', rank=1, iteration=4, how='the second breaks')]
+custom_hooks = [dict(type='Fail', rank=1, iteration=4, how={!r})]
 """
+STOPPED = 'stopped because another process failed'
 
 
 def test_an_error_in_one_process_ends_all(tmp_path):
-    (tmp_path / 'failing.py').write_text(FAILING)
+    (tmp_path / 'failing.py').write_text(FAILING.format(str(CONFIG), 'the second breaks'))
     results = run_processes(2, 'train.py', 'failing.py', '--work-dir', 'out', cwd=tmp_path, options=FEW)
-    for rank, words in enumerate(['stopped because another process failed', 'the second breaks']):
+    for rank, words in enumerate([STOPPED, 'the second breaks']):
         assert_one_line(results[rank], words)
         assert f'error: rank {rank}: ' in results[rank].stderr
     logs = {path.name.rpartition('_')[2]: path.read_text() for path in (tmp_path / 'out').rglob('*.log')}
@@ -24,6 +27,13 @@ def test_an_error_in_one_process_ends_all(tmp_path):
     assert ['UserError: the second breaks' in logs[f'rank{rank}.log'] for rank in range(2)] == [False, True]
     assert all('Epoch(train)' in log for log in logs.values())
     assert [bool(result.stdout) for result in results] == [True, False]
+
+
+def test_a_killed_process_ends_the_other_in_one_line(tmp_path):
+    (tmp_path / 'failing.py').write_text(FAILING.format(str(CONFIG), 'SIGKILL'))
+    result, killed = run_processes(2, 'train.py', 'failing.py', '--skip-data-check', cwd=tmp_path, options=FEW)
+    assert killed.returncode == -signal.SIGKILL
+    assert_one_line(result, STOPPED)
 
 
 def test_parameters_without_gradient_end_all_before_the_first_step(tmp_path):
