@@ -2,8 +2,9 @@
 
     limited_tool.py LIMIT TOOL [ARGUMENT ...]
 
-LIMIT is ``rights`` (those of files hold, for root too), ``file-size`` (no file above half a megabyte) or ``memory``
-(2 GB more than a process takes that has done nothing; the file ``peak`` tells what it took at most, in KB).
+LIMIT is ``rights`` (those of files hold, for root too), ``file-size`` (no file above half a megabyte), ``name`` (of a
+user without one, who has root's rights) or ``memory`` (2 GB more than a process takes that has done nothing; the file
+``peak`` tells what it took at most, in KB).
 """
 
 import atexit
@@ -36,7 +37,7 @@ def limit_memory():
 
 
 if __name__ == '__main__':
-    limits = dict(rights=drop_rights, memory=limit_memory)
+    limits = dict(rights=drop_rights, memory=limit_memory, name=lambda: os.setresuid(54321, 0, 0))
     (limits | {'file-size': limit_files})[sys.argv[1]]()
     sys.argv = sys.argv[2:]
     sys.path.insert(0, os.path.dirname(sys.argv[0]))

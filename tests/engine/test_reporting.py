@@ -1,5 +1,7 @@
 """What is one line, and what shows its traceback."""
 
+import signal
+
 import pytest
 import torch
 from mmengine.logging import MMLogger
@@ -28,6 +30,13 @@ class Data:
         (OSError(40, 'Too many levels of symbolic links', 'run.lock'), 'Too many levels of symbolic links: run.lock'),
         (OSError(30, 'Read-only file system', 'out'), 'out is on a read-only file system'),
         (OSError(24, 'Too many open files'), 'too many files are open: raise the limit (ulimit -n'),
+        (FileNotFoundError(2, 'No usable temporary directory found in /tmp'), 'No usable temporary directory found in'),
+        (IsADirectoryError(21, 'Is a directory', 'run.lock'), 'run.lock is a folder where a file is needed: remove it'),
+        (
+            ImportError('libGL.so.1: cannot open shared object file: No such file'),
+            'the system lacks libGL.so.1: install',
+        ),
+        (ImportError('no module a.so'), 'ImportError: no module a.so: install what cannot be imported'),
         (OSError(98, 'Address already in use'), 'the port is in use: set PORT'),
         (torch.OutOfMemoryError('CUDA out of memory. Tried to allocate 2.00 GiB.'), 'out of memory: lower'),
         (MemoryError(), 'out of memory: lower'),
@@ -66,10 +75,14 @@ def test_exit_codes_and_tracebacks(capsys):
     with pytest.raises(SystemExit, match='1'), one_line_errors('a.py'):
         raise UserError('wrong')
     assert capsys.readouterr().err.startswith('error: a.py: wrong (')
+    handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(SystemExit, match='130'), one_line_errors('a.py'):
         raise KeyboardInterrupt
+    assert capsys.readouterr().err == 'a.py: stopped by Ctrl-C\n'
     with pytest.raises(SystemExit, match='130'), one_line_errors('a.py'):
         raise SyntaxError('Failed to format the config file') from KeyboardInterrupt()  # as mmengine does
+    signal.signal(signal.SIGINT, handler)
+    assert capsys.readouterr().err == 'a.py: stopped by Ctrl-C\n'
     with pytest.raises(SystemExit, match='1'), one_line_errors('a.py', traceback=True):
         raise UserError('wrong')
     assert capsys.readouterr().err.startswith('Traceback (most recent call last)')

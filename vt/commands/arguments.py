@@ -7,7 +7,8 @@ import os
 import pkgutil
 import re
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ CHECKPOINT = 'path of a checkpoint; or timm or torchvision, for their published 
 # Rounds in which a thread waits actively for the others before it sleeps. With GNU OpenMP's own number, 300,000, two
 # runs on the same cores take each other's time: a step took 2.1 to 10.5 s, and 2.3 s with this one.
 SPINS = '20000'
+LONGEST = 70  # characters of the folder for temporary files: paths of sockets have at most 104, and add 32
 QUOTED = re.compile(r"""(['"])((?:(?!\1).)*)\1""")
 WORD = re.compile(r"""('[^']*'|"[^"]*")|[^][(),\s][^][(),]*""")  # in quotes, or without, of a list
 # Last parts of the keys of paths, which stay text: folders are named 2024, 1e3 or a,b.
@@ -43,7 +45,7 @@ def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -
         os.environ.setdefault('GOMP_SPINCOUNT', SPINS)
     if os.getcwd() not in sys.path:  # as with python -m vt, the modules in this folder can be imported
         sys.path.append(os.getcwd())
-    with one_line_errors(getattr(args, 'config', None) or command.split(':')[1], args.traceback):
+    with one_line_errors(getattr(args, 'config', None) or command.split(':')[1], args.traceback), _usable_folders():
         with importing():
             from vt.apis.model_zoo import find_source
             from vt.checkpoints.loading import weights_only
@@ -53,6 +55,20 @@ def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -
             args.config = find_source(args.config)
         with weights_only(unless=getattr(args, 'trust_checkpoint', False)):
             function(args)
+
+
+@contextlib.contextmanager
+def _usable_folders() -> Iterator[None]:
+    """Give a user without a home, as in containers, one for caches, and worker processes a short path for sockets."""
+    with contextlib.suppress(FileNotFoundError):  # none can be written: what needs one will say so
+        if len(os.fsencode(tempfile.gettempdir())) > LONGEST:
+            os.environ['TMPDIR'], tempfile.tempdir = '/tmp', None
+    if os.path.isabs(os.environ.get('HOME', os.path.expanduser('~'))):
+        yield
+        return
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        os.environ['HOME'] = folder
+        yield
 
 
 class ConfigOptions(argparse.Action):

@@ -3,6 +3,7 @@
 import errno
 import logging
 import os
+import re
 import signal
 import sys
 import sysconfig
@@ -35,6 +36,7 @@ OUT_OF_MEMORY = (
 )
 FILES = ('img_path', 'seg_map_path')  # keys of a sample
 STANDARD, LIBRARIES = sysconfig.get_path('stdlib'), {'site-packages', 'dist-packages'}  # folders of others' code
+LIBRARY = re.compile(r'([^\s/:]+\.so[.\d]*): cannot open')  # the system's words about one that it lacks
 LOST = ('closed by peer', 'reset by peer', 'Broken pipe')  # the system's words about a connection
 
 
@@ -164,6 +166,8 @@ def describe(error: BaseException) -> str | None:
     if isinstance(error, UserError):
         # An error of a worker process contains its traceback, which ends with the message.
         return in_one_line(error).rpartition(f'{type(error).__module__}.{type(error).__qualname__}: ')[2]
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        return error.strerror  # such as of tempfile, which names the folders that it has tried
     if isinstance(error, FileNotFoundError) and _is_of_the_run(error.filename):
         return f'{error.filename} was removed during the run, or a folder above it: leave the work directory as it is'
     if isinstance(error, OSError) and error.errno in SYSTEM and len(error.args) > 1:
@@ -173,6 +177,9 @@ def describe(error: BaseException) -> str | None:
     torch = sys.modules.get('torch')
     if isinstance(error, MemoryError) or (torch is not None and isinstance(error, torch.OutOfMemoryError)):
         return OUT_OF_MEMORY
+    if isinstance(error, ImportError) and (lacks := LIBRARY.search(str(error))):
+        for_opencv = 'for OpenCV: apt-get install libgl1 libglib2.0-0, or pip install opencv-python-headless instead'
+        return f'the system lacks {lacks[1]}: install the package that has it ({for_opencv})'
     if isinstance(error, ImportError):
         return f'{in_one_line(error)}: install what cannot be imported, or remove the part of the config that needs it'
     return None
