@@ -54,7 +54,7 @@ def test_both_parts_of_data_that_are_held_out_are_listed(setting, tmp_path):
     assert [warning['kind'] for warning in report['warnings']] == ['left out']
     assert report['problems'] == []
     for channels in (train['channels'], val['channels']):
-        assert channels['read_as'] == 'BGR'
+        assert (channels['order'], channels['read_as']) == ('RGB', 'BGR')
         np.testing.assert_allclose(channels['mean'], [127.5, 63.5, 0], atol=2)
     assert 'training images (BGR): data_preprocessor = dict(mean=[0.0, 6' in result.stdout  # as the network takes them
 

@@ -13,7 +13,7 @@ from mmengine.registry import DATASETS
 
 from vt.apis import find_config
 from vt.data_checks.data import check_data
-from vt.datasets.held_out import choose_held_out
+from vt.datasets.held_out import choose_held_out, group_images
 from vt.engine.prepare import Request, prepare
 from vt.errors import UserError
 
@@ -169,9 +169,19 @@ def test_where_all_looks_alike_each_class_is_split_and_copies_stay_together(kind
     held_out = choose_held_out(tuple(files), classes, 0.2, 0).held_out
     turned = choose_held_out(tuple(files[::-1]), classes[::-1], 0.2, 0).held_out
     assert turned == {len(files) - 1 - index for index in held_out}
+    assert len(group_images(files, classes)[0]) > 0.9 * sum(sizes)  # different images are apart
     assert len({(source, index in held_out) for index, source in enumerate(sources)}) == sum(sizes)
     for name in 'ab':
         assert sum(classes[index] == name for index in held_out) == round(0.2 * classes.count(name))
+
+
+def test_copies_are_found_among_many_images(tmp_path):
+    images = photographs(np.random.default_rng(0), 300)
+    files = [str(tmp_path / f'{index}{suffix}') for suffix in ('.png', '.jpg') for index in range(300)]
+    for file, image in zip(files, 2 * images):
+        cv2.imwrite(file, image[::3, ::3])
+    groups = group_images(files, range(600))[0]
+    assert sorted(map(sorted, groups)) == [[index, index + 300] for index in range(300)]
 
 
 def test_flat_and_transparent_images_differ(images):

@@ -112,7 +112,7 @@ def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> tuple[dict,
         A report, and the data sets with the results of their checks. The keys of the report are
 
         - ``data_sets``: split, number of samples, a line such as printed, samples or pixels of each class, and mean and
-          standard deviation of each channel, in RGB if they are ``read_as`` BGR or RGB;
+          standard deviation of each channel, in ``order`` RGB also if they are ``read_as`` BGR; None for others;
         - ``classes``: a row per class with the number of samples or pixels in each split;
         - ``problems`` and ``warnings``: split, kind, file and message of each;
         - ``counts``: number of problems of each kind.
@@ -167,4 +167,4 @@ def _describe_channels(samples: Iterable[Sample], read_as: str | None) -> dict[s
     number, total, squares = np.sum(sums, axis=0)[:, :: -1 if read_as == 'BGR' else 1]
     mean = total / number
     std = np.sqrt(np.maximum(squares / number - mean**2, 0))
-    return dict(read_as=read_as, mean=mean.tolist(), std=std.tolist())
+    return dict(order=read_as and 'RGB', read_as=read_as, mean=mean.tolist(), std=std.tolist())

@@ -27,9 +27,9 @@ FLAT = 0.5  # standard deviation of their values, of 255, below which a copy sho
 # margin cut off, two photographs kept at least 0.996 and four figures 0.954; different ones had at most 0.51.
 ALIKE = 0.98
 # Images connected by looking the same are one scene, as under a fixed camera, if they are more than FEW and more than
-# SCENE of a class. Copies in it differ by at most NEAR of what each differs from its NEXT-th nearest image: those in
-# other sizes and qualities by at most 0.2 of it, different images by at least 0.35, in five kinds of scenes.
-FEW, SCENE, NEXT, NEAR = 10, 0.25, 4, 0.25
+# SCENE of a class. Copies in it differ by at most NEAR of what each differs from its NEXT-th nearest image: of those in
+# other sizes and qualities most had at most 0.1 of it. Of different images few had less than 0.4: they are in one part.
+FEW, SCENE, NEXT, NEAR = 10, 0.25, 4, 0.4
 
 
 class Choice(NamedTuple):
