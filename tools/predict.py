@@ -32,7 +32,7 @@ def parse_args() -> argparse.Namespace:
     settings.add_argument('--device', help='such as cpu or cuda:0 (default: a GPU if there is one)')
     settings.add_argument('--amp', action='store_true', help='mixed precision: bfloat16, or float16 on older GPUs')
     parser.add_common_options()
-    return parser.parse_args()
+    return parser.parse_intermixed_args()
 
 
 if __name__ == '__main__':

@@ -168,7 +168,7 @@ def test_predicted_labels_follow_the_thresholds(tmp_path):
     ('given', 'message'),
     [
         ('1.5', 'must be a number from 0 to 1'),
-        ('none.json', 'there is no none.json; tools/test.py --report'),
+        ('none.json', 'there is no none.json; python -m vt test --report'),
         ('report.json', "report.json has no best_threshold of the class 'cat'"),
     ],
 )
