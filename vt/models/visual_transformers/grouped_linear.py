@@ -34,12 +34,7 @@ class GroupedLinear(nn.Module):
     """
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        groups: int = 1,
-        gain: float = 1.0,
-        pixel_side: bool = False,
+        self, in_channels: int, out_channels: int, groups: int = 1, gain: float = 1.0, pixel_side: bool = False
     ) -> None:
         super().__init__()
         require_divisible('GroupedLinear', 'in_channels', in_channels, 'groups', groups)

@@ -31,12 +31,7 @@ class HadamardAttention(TokenPart):
     """
 
     def __init__(
-        self,
-        channels: int,
-        num_heads: int,
-        size: Size = (0, 0),
-        kernel_size: int = 7,
-        group_width: int = 8,
+        self, channels: int, num_heads: int, size: Size = (0, 0), kernel_size: int = 7, group_width: int = 8
     ) -> None:
         super().__init__()
         groups = -(-(channels // 3 * 2) // group_width)

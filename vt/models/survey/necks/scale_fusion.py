@@ -23,10 +23,7 @@ class ScaleFusion(nn.Module):
     """
 
     def __init__(
-        self,
-        in_channels: Sequence[int],
-        inner_channels: Sequence[int] = (32, 64, 128, 256),
-        out_channels: int = 2048,
+        self, in_channels: Sequence[int], inner_channels: Sequence[int] = (32, 64, 128, 256), out_channels: int = 2048
     ) -> None:
         super().__init__()
         widths = [4 * inner for inner in inner_channels]
