@@ -36,7 +36,6 @@ def test_a_sample_is_fixed_by_seed_split_and_index(name):
     [
         (Digits, dict(split='val'), "split='val' is neither 'train' nor 'test'"),
         (Digits, dict(digits=(3, 10)), 'must be some of 0 to 9'),
-        (MovingDigits, dict(task='place'), "task='place' is none of motion, digit"),
     ],
 )
 def test_wrong_settings(kind, options, message):

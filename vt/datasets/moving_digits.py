@@ -4,6 +4,7 @@ Letters: T frames, S height and width. Sizes are in pixels, colours from 0 to 1.
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 import cv2
 import numpy as np
@@ -55,13 +56,13 @@ class MovingDigits(Seeded, BaseDataset):
         **kwargs: other options of :class:`mmpretrain.datasets.BaseDataset`, such as ``pipeline`` and ``indices``.
 
     Raises:
-        UserError: ``split`` or ``task`` has another value, ``num_frames`` is odd or below 4, or ``size`` is below 16.
+        UserError: ``split`` has another value, ``num_frames`` is odd or below 4, or ``size`` is below 16.
     """
 
     def __init__(
         self,
         split: str = 'train',
-        task: str = 'motion',
+        task: Literal['motion', 'digit'] = 'motion',
         num_videos: int = 8192,
         num_frames: int = 8,
         size: int = 32,
@@ -69,12 +70,8 @@ class MovingDigits(Seeded, BaseDataset):
         seed: int = 0,
         **kwargs,
     ) -> None:
-        if task not in CLASSES:
-            raise UserError(f"MovingDigits: task='{task}' is none of {', '.join(CLASSES)}")
         if num_frames % 2 or num_frames < 4 or size < 16:
-            raise UserError(
-                f'MovingDigits: num_frames={num_frames} must be even and at least 4, size={size} must be at least 16'
-            )
+            raise UserError(f'MovingDigits: num_frames={num_frames} must be even, 4 or more, size={size} 16 or more')
         self.ink_by_digit = load_ink(split, other_hands=True)
         self.split, self.task, self.seed = split, task, seed
         self.num_videos, self.num_frames, self.size, self.shuffle_frames = num_videos, num_frames, size, shuffle_frames
@@ -120,9 +117,7 @@ class MovingDigits(Seeded, BaseDataset):
     def in_order(upper: Sequence[np.ndarray], lower: Sequence[np.ndarray], motion: int) -> list[np.ndarray]:
         """Order frames of digits that move right by a class of motion."""
         first, directions = MOTIONS[motion]
-        upper, lower = (
-            track if direction == 'right' else track[::-1] for track, direction in zip((upper, lower), directions)
-        )
+        upper, lower = (track if way == 'right' else track[::-1] for track, way in zip((upper, lower), directions))
         return [*upper, *lower] if first == 'top' else [*lower, *upper]
 
     def _draw(self, index: int) -> dict:
