@@ -67,9 +67,8 @@ def labels_of(split: str, dataset: BaseDataset, samples: Iterable[Sample], numbe
             masks += 1
             counts.update({int(label): int(sample.counts[label]) for label in sample.counts.nonzero()[0]})
     names = dataset.metainfo.get('classes') or (masks and range(number or 0)) or None
-    folder = str(
-        dataset.data_prefix.get('seg_map_path' if masks else 'img_path') or dataset.data_root or type(dataset).__name__
-    )
+    prefix = dataset.data_prefix.get('seg_map_path' if masks else 'img_path')
+    folder = str(prefix or dataset.data_root or type(dataset).__name__)
     folders = getattr(dataset, 'folder_to_idx', None)
     found = sorted(folders, key=folders.get) if folders else getattr(dataset, 'found_names', None)
     return Labels(

@@ -58,9 +58,7 @@ class LoadBands(LoadImageFromFile):
         """Read the channels of a file as (height, width, channels), in its own dtype; errors as above."""
         image = read_bands(fileio.get(path, backend_args=self.backend_args), path, self.channels_first)
         if self.bands is not None and max(self.bands) >= image.shape[2]:
-            raise UserError(
-                f'{path} has {image.shape[2]} channels, fewer than LoadBands.bands={self.bands} needs: correct bands'
-            )
+            raise UserError(f'{path} has {image.shape[2]} channels, fewer than LoadBands.bands={self.bands} needs')
         if image.dtype.kind == 'f' and (wrong := image.size - np.count_nonzero(np.isfinite(image))):
             raise UserError(f'{path} has {wrong:,} values that are NaN or infinite: replace them by numbers')
         return image if self.bands is None else image[..., list(self.bands)]

@@ -70,9 +70,7 @@ class Column:
         missing = compute.equal(compute.fill_null(compute.binary_length(content), 0), 0)
         if number := compute.sum(missing).as_py():
             first = f'{address}/{compute.index(missing, True)} is null or empty'
-            raise UserError(
-                f'{first}, as are {number} of {len(rows)} rows: remove them, as with datasets.Dataset.filter'
-            )
+            raise UserError(f'{first}, as are {number} of {len(rows)} rows: remove them, by datasets.Dataset.filter')
         rows = rows.select_columns(name)
         self.rows = rows.cast_column(name, type(feature)(decode=False)) if hasattr(feature, 'decode') else rows
         self.name, self.address = name, address

@@ -84,9 +84,8 @@ class Samples:
         if is_array and self.has_frames:
             raise UserError('the model takes videos: give the path of a file, not an array')
         if is_array and (file.shape[2:] != (number,) or not np.issubdtype(file.dtype, kinds)):
-            raise UserError(
-                f'an image is {file.shape}, {file.dtype}: give (height, width, {number}) of {kinds.__name__}'
-            )
+            given = f'an image is {file.shape}, {file.dtype}'
+            raise UserError(f'{given}: give (height, width, {number}) of {kinds.__name__}')
         try:
             return self.rest(self._fit(file, '') if is_array else self._read(str(file)))
         except Exception as error:  # of a decoder or a transform, of any type

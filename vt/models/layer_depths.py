@@ -17,9 +17,7 @@ def layer_depths(backbone: nn.Module) -> dict[str, int]:
         found = {name: backbone.get_layer_depth(f'backbone.{name}', 'backbone.')[0] for name in names}
     except (AttributeError, NotImplementedError):  # the backbone, or its depth, does not implement the method
         layers = _layers(backbone)
-        found = {
-            name: max([i for i, layer in enumerate(layers) if name.startswith(layer)], default=0) for name in names
-        }
+        found = {name: max([i for i, own in enumerate(layers) if name.startswith(own)], default=0) for name in names}
     order = {depth: index for index, depth in enumerate(sorted(set(found.values())))}
     return {name: order[depth] for name, depth in found.items()}
 

@@ -93,9 +93,7 @@ class Video:
                 damage = 'the file is damaged or cut off'
                 raise FileError(f'frame {index} of {self.num_frames} cannot be decoded: {damage}')
             frames[index] = self.capture.retrieve()[1]
-        return [
-            frames[index].copy() if index in indices[:place] else frames[index] for place, index in enumerate(indices)
-        ]
+        return [frames[index].copy() if index in indices[:i] else frames[index] for i, index in enumerate(indices)]
 
     def _go(self, index: int, anew: bool = False) -> bool:
         """Decode up to a frame; return whether it was found."""

@@ -17,10 +17,7 @@ from .table import Format, State
 Change = tuple[Size, Size]  # size in a file and in the model
 PUBLIC = 3  # input channels of public weights
 OWN = Format("the model's own names", '', ())
-FORMATS = (
-    *(single_scale.FORMATS + windowed.FORMATS + pyramids.FORMATS),
-    *(multiscale.FORMATS + convolutional.FORMATS),
-)
+FORMATS = single_scale.FORMATS + windowed.FORMATS + pyramids.FORMATS + multiscale.FORMATS + convolutional.FORMATS
 # Prefixes of wrappers and containers.
 WRAPPERS = ('module', 'model', 'backbone', 'encoder', 'encoder_q', '_orig_mod', 'net')
 # Tensors that are one in our models and separate in files, in the order in which they are joined.
@@ -132,9 +129,8 @@ def _enter(state: State, names: dict[str, str]) -> OrderedDict:
     renamed: OrderedDict[str, Tensor] = OrderedDict()
     for name, new in names.items():
         if new in renamed and not torch.equal(renamed[new], state[name]):
-            raise UserError(
-                f'{printable(name, 120)} and another tensor are both {printable(new, 120)} of the model, but differ'
-            )
+            both = f'{printable(name, 120)} and another tensor are both {printable(new, 120)}'
+            raise UserError(f'{both} of the model, but differ')
         renamed[new] = state[name]
     return renamed
 

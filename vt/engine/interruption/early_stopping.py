@@ -21,9 +21,8 @@ class EarlyStoppingHook(PlainEarlyStoppingHook):
         if state:
             self.wait_count, self.best_score = state['wait_count'], state['best_score']
             better, goal = self.rule_map[self.rule], self.stopping_threshold
-            loop.stop_training = self.wait_count >= self.patience or (
-                goal is not None and better(self.best_score, goal)
-            )
+            is_reached = goal is not None and better(self.best_score, goal)
+            loop.stop_training = self.wait_count >= self.patience or is_reached
         if loop.stop_training:
             words = f'the run was stopped early by {self.monitor}: raise patience or stopping_threshold to continue'
             runner.logger.warning(f'EarlyStoppingHook: {words}')

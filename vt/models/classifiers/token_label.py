@@ -84,9 +84,8 @@ class TokenLabelClassifier(DistilledClassifier):
         labels = ((1 - share) * labels + share * labels.flip(0)).float()
         smoothing = dict(label_smoothing=self.label_smoothing)
         loss = cross_entropy(patches.float().flatten(0, 1), maps.flatten(0, 1), **smoothing)
-        return dict(
-            loss_cls=cross_entropy(scores.float(), labels, **smoothing), loss_patches=self.distillation_weight * loss
-        )
+        of_class = cross_entropy(scores.float(), labels, **smoothing)
+        return dict(loss_cls=of_class, loss_patches=self.distillation_weight * loss)
 
     def _labels(self, data_samples: list[DataSample]) -> Tensor:
         """Class probabilities of the images, ``(N, K)``."""
