@@ -11,6 +11,7 @@ from mmengine.logging import print_log
 from vt.checkpoints.public import fetching, torchvision_weights
 from vt.errors import UserError
 
+from .checks.config import dicts_in
 from .config_parts import leaves
 from .preparation import Preparation, preparation_of
 
@@ -88,10 +89,7 @@ def prepare_as_published(cfg: Config, address: str | None, is_told: bool = True)
 
 def named_weights(options: Any) -> list[str]:
     """Return the files in every ``init_cfg=dict(type='Pretrained', ...)`` of a model's options."""
-    if isinstance(options, dict) and options.get('type') == 'Pretrained':
-        return [str(options.get('checkpoint'))]
-    inner = options.values() if isinstance(options, dict) else options if isinstance(options, (list, tuple)) else ()
-    return [file for part in inner for file in named_weights(part)]
+    return [str(part.get('checkpoint')) for part in dicts_in(options) if part.get('type') == 'Pretrained']
 
 
 def compare_preparation(cfg: Config) -> list[str]:
