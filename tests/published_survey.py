@@ -1,8 +1,8 @@
 """Published vision transformers, written out as their papers and authors have them: the oracle of the tests.
 
 A map is ``(N, H, W, C)``, tokens are ``(N, K + P, C)``, class tokens first. Windows and heads are taken one by
-one; matrices act as in ``torch.nn``, and convolutions, poolings and activations are PyTorch's. ``w`` holds the weights
-of a part by their names in it, statistics of batch normalisation among them.
+one; matrices act as in ``torch.nn``, and convolutions, normalisations, poolings and activations are PyTorch's. ``w``
+holds the weights of a part by their names in it, statistics of batch normalisation among them.
 
 A whole model takes maps, its weights, the heads of each stage, which stages are there, whether the statistics of the
 batch are taken, and the size of the images that it was built for; it gives tokens.
@@ -24,6 +24,7 @@ from torch.nn.functional import gelu, hardswish, relu, relu6, silu
 
 Weights = dict[str, Tensor]
 Size = tuple[int, int]
+as_it_is = torch.nn.Identity()
 
 
 # What all have in common.
@@ -34,10 +35,13 @@ def under(w: Weights, name: str) -> Weights:
     return {key.removeprefix(f'{name}.'): weight for key, weight in w.items() if key.startswith(f'{name}.')}
 
 
-def every(w: Weights, name: str) -> list[Weights]:
+def items(w: Weights) -> list[Weights]:
     """The weights of each item of a list of parts."""
-    numbers = {int(key.removeprefix(f'{name}.').split('.')[0]) for key in w if key.startswith(f'{name}.')}
-    return [under(w, f'{name}.{number}') for number in range(len(numbers))]
+    return [under(w, str(number)) for number in range(len({key.split('.')[0] for key in w}))]
+
+
+def every(w: Weights, name: str) -> list[Weights]:
+    return items(under(w, name))
 
 
 def linear(x: Tensor, w: Weights, bias: bool = True) -> Tensor:
@@ -45,23 +49,14 @@ def linear(x: Tensor, w: Weights, bias: bool = True) -> Tensor:
 
 
 def layer_norm(x: Tensor, w: Weights, eps: float) -> Tensor:
-    centred = x - x.mean(dim=-1, keepdim=True)
-    return centred / (centred.square().mean(dim=-1, keepdim=True) + eps).sqrt() * w['weight'] + w['bias']
+    return F.layer_norm(x, x.shape[-1:], w['weight'], w['bias'], eps)
 
 
 def batch_norm(x: Tensor, w: Weights, training: bool) -> Tensor:
     """Each channel, the last axis of ``x``, over everything else, or by the statistics of the training."""
     w = under(w, 'norm') or w
-    mean, variance = w['running_mean'], w['running_var']
-    if training:
-        values = x.reshape(-1, x.shape[-1])
-        mean = values.mean(dim=0)
-        variance = (values - mean).square().mean(dim=0)
-    return (x - mean) / (variance + 1e-5).sqrt() * w['weight'] + w['bias']
-
-
-def as_it_is(x: Tensor) -> Tensor:
-    return x
+    statistics = (None, None) if training else (w['running_mean'], w['running_var'])
+    return F.batch_norm(x.flatten(0, -2), *statistics, w['weight'], w['bias'], training).reshape(x.shape)
 
 
 def channels_first(function: Callable, x: Tensor, *options) -> Tensor:
@@ -127,14 +122,25 @@ def attend(q: Tensor, k: Tensor, v: Tensor, heads: int, bias: Tensor | None = No
     return torch.cat(read, dim=-1)
 
 
-def self_attention(x: Tensor, w: Weights, heads: int) -> Tensor:
+def self_attention(x: Tensor, w: Weights, heads: int, bias: Tensor | None = None) -> Tensor:
     """Of all tokens to all."""
-    return linear(attend(*linear(x, under(w, 'qkv')).chunk(3, dim=-1), heads), under(w, 'proj'))
+    return linear(attend(*linear(x, under(w, 'qkv')).chunk(3, dim=-1), heads, bias), under(w, 'proj'))
 
 
 def mlp(x: Tensor, w: Weights, act: Callable = gelu, ratio: int = 4) -> Tensor:
     assert len(w['fc1.weight']) == ratio * x.shape[-1]
     return linear(act(linear(x, under(w, 'fc1'))), under(w, 'fc2'))
+
+
+def normed_feed_forward(
+    x: Tensor, w: Weights, training: bool, act: Callable = gelu, bias: bool = True, between: Callable = as_it_is
+) -> Tensor:
+    """Of a map: a matrix, a depthwise convolution, a matrix, each with batch normalisation."""
+    assert len(w['fc1.weight']) == 4 * x.shape[-1]
+    x = act(batch_norm(linear(x, under(w, 'fc1'), bias), under(w, 'fc1_norm'), training))
+    x = depthwise(x, under(w, 'local.module.conv'), bias=bias)
+    x = between(act(batch_norm(x, under(w, 'local.module.bn'), training)))
+    return batch_norm(linear(x, under(w, 'fc2'), bias), under(w, 'fc2_norm'), training)
 
 
 def branches(w: Weights) -> tuple[Weights, Weights, Weights, Weights]:
@@ -282,13 +288,10 @@ def patches_or_merged(x: Tensor, w: Weights, stage: int) -> Tensor:
     return linear(layer_norm(merge(x), under(w, 'norm'), 1e-5), under(w, 'reduction'), bias=False)
 
 
-def shifted(index: int, size: Size, window: Size, rows: int) -> Size:
-    """Every second block's shift; a grid whose shorter side is a window's is not shifted (Swin's classifiers)."""
-    return (rows, rows) if index % 2 and min(size) != min(window) else (0, 0)
-
-
-def shifted_attention(x: Tensor, w: Weights, heads: int, index: int, window: Size) -> Tensor:
-    shift = shifted(index, x.shape[1:3], window, 3)
+def shifted_attention(x: Tensor, w: Weights, heads: int, stage: int, index: int, built: Size | None, **_) -> Tensor:
+    """In every second block; a grid whose shorter side is a window's is not shifted (Swin's classifiers)."""
+    window = shortened(7, built, stage)
+    shift = (3, 3) if index % 2 and min(x.shape[1:3]) != min(window) else (0, 0)
     return linear(window_attention(x, w, heads, window, shift=shift)[0], under(w, 'proj'))
 
 
@@ -313,10 +316,7 @@ def in_stages(x, w, heads, stages, attention, embed=patches_or_merged):
 
 
 def swin(x, w, heads, stages=range(4), training=False, built=None):
-    def attention(x: Tensor, w: Weights, heads: int, stage: int, index: int, is_last: bool) -> Tensor:
-        return shifted_attention(x, w, heads, index, shortened(7, built, stage))
-
-    return in_stages(x, w, heads, stages, attention)
+    return in_stages(x, w, heads, stages, partial(shifted_attention, built=built))
 
 
 # PVT: keys and values of a strided convolution; a class token in the last stage alone.
@@ -432,11 +432,7 @@ def cswin(x, w, heads, stages=range(4), training=False):
 
 def local_feed_forward(x: Tensor, w: Weights, size: Size, training: bool) -> Tensor:
     classes, x = apart(x, size)
-    assert len(w['fc1.weight']) == 4 * x.shape[-1]
-    x = gelu(batch_norm(linear(x, under(w, 'fc1')), under(w, 'fc1_norm'), training))
-    x = gelu(batch_norm(depthwise(x, under(w, 'local.module.conv')), under(w, 'local.module.bn'), training))
-    x = batch_norm(linear(x, under(w, 'fc2')), under(w, 'fc2_norm'), training)
-    return torch.cat([classes, tokens_of(x)], dim=1)
+    return torch.cat([classes, tokens_of(normed_feed_forward(x, w, training))], dim=1)
 
 
 def ceit(x, w, heads, training=False):
@@ -565,13 +561,8 @@ def squeeze_excite(x: Tensor, w: Weights) -> Tensor:
 
 def squeezed_feed_forward(x: Tensor, w: Weights, training: bool) -> Tensor:
     """On a map; no matrix has a bias but those of the squeeze."""
-    assert len(w['fc1.weight']) == 4 * x.shape[-1]
-    x = linear(x, under(w, 'fc1'), bias=False)
-    x = hardswish(batch_norm(x, under(w, 'fc1_norm'), training))
-    x = depthwise(x, under(w, 'local.module.conv'), bias=False)
-    x = hardswish(batch_norm(x, under(w, 'local.module.bn'), training))
-    x = linear(squeeze_excite(x, under(w, 'squeeze')), under(w, 'fc2'), bias=False)
-    return batch_norm(x, under(w, 'fc2_norm'), training)
+    squeeze = partial(squeeze_excite, w=under(w, 'squeeze'))
+    return normed_feed_forward(x, w, training, hardswish, bias=False, between=squeeze)
 
 
 def localvit(x, w, heads, training=False):
@@ -673,19 +664,6 @@ def early_convolutions(x, w, heads, training=False):
     return in_vit(convolution(x, under(w_s, 'embed.patch.projection'), 1), w_s, narrow, 1e-5)
 
 
-def sparse_attention(x: Tensor, w: Weights, heads: int, seen: Callable) -> Tensor:
-    """Token i takes from those alone of which ``seen(i, j)`` says so."""
-    read = []
-    for q, k, v in zip(*(split(each, heads) for each in linear(x, under(w, 'qkv')).chunk(3, dim=-1))):
-        tokens = []
-        for i in range(x.shape[1]):
-            those = [j for j in range(x.shape[1]) if seen(i, j)]
-            weights = softmax((q[:, i, None] * k[:, those]).sum(dim=-1) * q.shape[-1] ** -0.5, dim=-1)
-            tokens.append((weights[..., None] * v[:, those]).sum(dim=1))
-        read.append(torch.stack(tokens, dim=1))
-    return linear(torch.cat(read, dim=-1), under(w, 'proj'))
-
-
 def sparse(x, w, heads, training=False):
     def alternating(x: Tensor, w: Weights, size: Size, index: int) -> Tensor:
         def seen(i: int, j: int) -> bool:
@@ -694,16 +672,17 @@ def sparse(x, w, heads, training=False):
             rows, columns = (abs(a - b) for a, b in zip(divmod(i - 1, size[1]), divmod(j - 1, size[1])))
             return rows % 4 == columns % 4 == 0 if index % 2 else rows <= 2 and columns <= 2
 
-        return block(x, w, partial(sparse_attention, heads=heads[0], seen=seen), eps=1e-6)
+        tokens = range(x.shape[1])
+        bias = torch.tensor([[0.0 if seen(i, j) else -math.inf for j in tokens] for i in tokens])
+        return block(x, w, partial(self_attention, heads=heads[0], bias=bias.expand(heads[0], -1, -1)), eps=1e-6)
 
     return in_small_vit(x, w, alternating)
 
 
 def random_features(x: Tensor, directions: Tensor) -> Tensor:
     """``phi(x) = exp(w . x - |x|^2 / 2) / sqrt(m)`` of each of m directions."""
-    lengths = x.square().sum(dim=-1)
-    features = [((x * direction).sum(dim=-1) - lengths / 2).exp() for direction in directions]
-    return torch.stack(features, dim=-1) / math.sqrt(len(directions))
+    lengths = x.square().sum(dim=-1, keepdim=True)
+    return (x @ directions.T - lengths / 2).exp() / math.sqrt(len(directions))
 
 
 def performer_attention(x: Tensor, w: Weights, heads: int) -> Tensor:
@@ -769,10 +748,10 @@ def hadamard_attention(x: Tensor, w: Weights, heads: int, group_width: int = 4) 
 
 
 def elsa(x, w, heads, stages=range(4), training=False, built=None):
-    def attention(x: Tensor, w: Weights, heads: int, stage: int, index: int, is_last: bool) -> Tensor:
+    def attention(x: Tensor, w: Weights, heads: int, stage: int, **place) -> Tensor:
         if stage < 3:
             return hadamard_attention(x, w, heads)
-        return shifted_attention(x, w, heads, index, shortened(7, built, stage))
+        return shifted_attention(x, w, heads, stage, built=built, **place)
 
     return in_stages(x, w, heads, stages, attention)
 
@@ -789,10 +768,10 @@ def pooled_attention(x: Tensor, w: Weights, heads: int) -> Tensor:
 
 
 def hswin(x, w, heads, stages=range(4), training=False, built=None):
-    def attention(x: Tensor, w: Weights, heads: int, stage: int, index: int, is_last: bool) -> Tensor:
+    def attention(x: Tensor, w: Weights, heads: int, is_last: bool, **place) -> Tensor:
         if is_last:
             return pooled_attention(x, w, heads)
-        return shifted_attention(x, w, heads, index, shortened(7, built, stage))
+        return shifted_attention(x, w, heads, built=built, **place)
 
     return in_stages(x, w, heads, stages, attention)
 
@@ -989,12 +968,7 @@ def resolution_block(x: Tensor, w: Weights, heads: int, training: bool) -> Tenso
     norm1, attention, norm2, feed_forward = branches(w)
     read, _ = window_attention(layer_norm(x, norm1, 1e-6), attention, heads, (7, 7), centered=True)
     x = x + linear(read, under(attention, 'proj'))
-    y = linear(layer_norm(x, norm2, 1e-6), under(feed_forward, 'fc1'))
-    y = gelu(batch_norm(y, under(feed_forward, 'fc1_norm'), training))
-    y = depthwise(y, under(feed_forward, 'local.module.conv'))
-    y = gelu(batch_norm(y, under(feed_forward, 'local.module.bn'), training))
-    y = linear(y, under(feed_forward, 'fc2'))
-    return x + gelu(batch_norm(y, under(feed_forward, 'fc2_norm'), training))
+    return x + gelu(normed_feed_forward(layer_norm(x, norm2, 1e-6), feed_forward, training))
 
 
 def exchanged(maps: list[Tensor], w: Weights, training: bool) -> list[Tensor]:
@@ -1027,12 +1001,10 @@ def hrformer(x, w, heads, training=False):
         coarser = normed(maps[-1], under(own, str(len(maps))), training, 3, 2)
         finer = [under(own, str(branch)) for branch in range(len(maps))]
         maps = [normed(x, layer, training, 3) if layer else x for x, layer in zip(maps, finer)] + [coarser]
-        for module in (under(modules, str(index)) for index in range(len({key.split('.')[0] for key in modules}))):
+        for module in items(modules):
             for branch, blocks in enumerate(every(module, 'branches')):
-                for index in range(len({key.split('.')[0] for key in blocks})):
-                    maps[branch] = resolution_block(
-                        maps[branch], under(blocks, str(index)), stage_heads[branch], training
-                    )
+                for weights in items(blocks):
+                    maps[branch] = resolution_block(maps[branch], weights, stage_heads[branch], training)
             maps = exchanged(maps, module, training)
     return maps
 
