@@ -2,7 +2,7 @@
 
 import copy
 import math
-from functools import cache
+from functools import cache, partial
 
 import torch
 from comparisons import assert_same
@@ -93,6 +93,12 @@ def randomise(part, by=0.3):
         if isinstance(module, BATCH_NORMS):
             module.running_mean.normal_(std=0.3)
             module.running_var.uniform_(0.5, 2.0)
+    return part
+
+
+def on_grid(part, size):
+    """The part on a grid of a size."""
+    part.forward = partial(part.forward, size=size)
     return part
 
 

@@ -7,9 +7,8 @@ import published_mvit as published
 import pytest
 import torch
 import torchvision
-from comparisons import assert_same
 from mmpretrain.models.backbones import MViT as MMPretrainMViT
-from survey_backbones import randomise
+from survey_backbones import assert_equal_with_gradients, on_grid, randomise
 
 from vt.checkpoints.formats.recognise import to_own_names
 from vt.models import (
@@ -54,11 +53,6 @@ def test_strides_of_keys_and_values_are_those_of_tables_14_and_a3(options, strid
     assert found == [{stride} for stride in strides]
 
 
-def randomised(model: torch.nn.Module) -> torch.nn.Module:
-    randomise(model, 0.02).eval()  # MMPretrain's gives None
-    return model
-
-
 def small_video_twin(version: int, size: int, frames: int) -> torch.nn.Module:
     """torchvision's code of either version, four blocks for small clips."""
     v1, stride = version == 1, ([], [1, 2, 2]) if version == 1 else ([1, 1, 1], [1, 2, 2])
@@ -93,7 +87,8 @@ LARGE = 'torchvision, mvit_v1_b', 'torchvision, mvit_v2_s'
 def test_a_public_checkpoint_gives_the_twins_logits(name, tmp_path):
     torch.manual_seed(0)
     make, size, options = TWINS[name]
-    reference = randomised(make())
+    reference = randomise(make(), 0.02)
+    reference.eval()  # MMPretrain's gives None
     torch.save(reference.state_dict(), tmp_path / 'reference.pth')
     options = dict(num_frames=size[0], image_size=size[1:]) | options if len(size) == 3 else options
     model = MViT(init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'reference.pth')), **options).eval()
@@ -139,7 +134,7 @@ def test_other_sizes(kernel, frames):
 def test_weights_of_another_clip_and_image_size_load(version, tmp_path):
     """What was learned of positions is resized when it is loaded as it is on the way."""
     torch.manual_seed(0)
-    trained = randomised(small(version))
+    trained = randomise(small(version), 0.02).eval()
     torch.save(trained.state_dict(), tmp_path / 'small.pth')
     init = dict(type='Pretrained', checkpoint=str(tmp_path / 'small.pth'))
     model = small(version, num_frames=8, image_size=64, init_cfg=init).eval()
@@ -149,14 +144,6 @@ def test_weights_of_another_clip_and_image_size_load(version, tmp_path):
 
 
 EXACT = pytest.mark.usefixtures('double_precision')
-
-
-def assert_equal_with_gradients(part, equation, x, size):
-    """Outputs and gradients of the input and all parameters; ``equation`` takes one sample and the weights."""
-    x.requires_grad_()
-    weights = part.state_dict(keep_vars=True)
-    theirs = torch.stack([equation(sample, weights) for sample in x])
-    assert_same(part(x, size), theirs, [x, *part.parameters()])
 
 
 def options(kernel, stride, mode='convolution'):
@@ -186,9 +173,9 @@ def test_pooling_attention_is_its_equation(size, query, key_value, num_class_tok
     part = randomise(part)
 
     def equation(x, w):
-        return published.pooling_attention(x, size, w, 2, query, key_value, **extras)
+        return torch.stack([published.pooling_attention(each, size, w, 2, query, key_value, **extras) for each in x])
 
-    assert_equal_with_gradients(part, equation, torch.randn(2, num_class_tokens + math.prod(size), 6), size)
+    assert_equal_with_gradients(on_grid(part, size), equation, torch.randn(2, num_class_tokens + math.prod(size), 6))
 
 
 @EXACT
@@ -217,13 +204,12 @@ def test_a_block_is_its_equation(size, grow_in, skip):
     norm = dict(norm_cfg=dict(type='LN', eps=1e-6))
     part = randomise(MultiscaleBlock(4, size, 2, attention, dict(type='vt.FeedForward', ratio=2), **growth, **norm))
     assert part.out_size(size) == published.pooled_size(size, query['kernel'], query['stride'])
+    growth |= dict(heads=2, key_value=key_value, relative=False, residual=False)
 
     def equation(x, w):
-        return published.block(
-            x, size, w, query, heads=2, key_value=key_value, relative=False, residual=False, **growth
-        )
+        return torch.stack([published.block(each, size, w, query, **growth) for each in x])
 
-    assert_equal_with_gradients(part, equation, torch.randn(2, 1 + math.prod(size), 4), size)
+    assert_equal_with_gradients(on_grid(part, size), equation, torch.randn(2, 1 + math.prod(size), 4))
 
 
 @EXACT

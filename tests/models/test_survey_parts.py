@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from survey_backbones import assert_equal_with_gradients, bicubic, build, randomise, read
+from survey_backbones import assert_equal_with_gradients, bicubic, build, on_grid, randomise, read
 from torch import nn
 
 from vt.checkpoints.grids import FileGrids
@@ -22,12 +22,6 @@ from vt.ops.neighbours import sum_at_once, sum_one_by_one
 from vt.registry import MODELS
 
 pytestmark = [pytest.mark.filterwarnings('ignore:Unnecessary conv bias'), pytest.mark.usefixtures('double_precision')]
-
-
-def on_grid(part, size):
-    """The part on a grid of a size."""
-    part.forward = functools.partial(part.forward, size=size)
-    return part
 
 
 SIDE, GRID = st.integers(1, 9), st.tuples(st.integers(1, 24), st.integers(1, 24))
