@@ -35,31 +35,26 @@ CONVOLUTIONS = [(r'Conv2d\.weight', 'fan_out'), (r'Conv2d\.bias', 'zeros')]
 AS_CONVOLUTIONS = [(r'backbone.*fc[12] Linear\.(weight|bias)', 'pytorch')]
 # Of each model what differs, and whose code it is. Models of one part in DeiT-S, or without public code, start as the
 # model that they are made of.
-STARTS = {
-    'vit-base': (DEIT, []),
-    'deit-small': (DEIT, []),
-    'deit-small-distilled': (DEIT, []),
+STARTS = dict.fromkeys(('vit-base', 'deit-small', 'deit-small-distilled'), (DEIT, []))
+STARTS |= dict.fromkeys(('vit-sparse', 'vit-performer', 'vit-tokenlearner'), (DEIT, []))
+STARTS |= dict.fromkeys(('swin-tiny', 'gg-tiny', 'hswin-tiny'), (SWIN, []))
+STARTS |= dict.fromkeys(('cpvt-small-gap', 'twins-pcpvt-small', 'twins-svt-small'), (TWINS, CONVOLUTIONS))
+STARTS |= dict.fromkeys(('pvtv2-b2', 'pvtv2-b2-li'), (PVTV2, CONVOLUTIONS))
+STARTS |= {
     't2t-vit-t-14': ('yitu-opensource/T2T-ViT 0f63dc9 models/t2t_vit.py', []),
     'pvt-small': ('whai362/PVT 57e2dfa classification/pvt.py', []),
-    'pvtv2-b2': (PVTV2, CONVOLUTIONS),
-    'pvtv2-b2-li': (PVTV2, CONVOLUTIONS),
     'rest-small': ('wofmanaf/ResT b9245d3 models/rest.py', [(r'Conv2d\.weight', 0.02)]),
     'cswin-tiny': ('microsoft/CSWin-Transformer f111ae2 models/cswin.py', []),
     'ceit-small': ('coeusguo/ceit 44c16d3 ceit_model.py', [*AS_CONVOLUTIONS, (r'neck.*layers', 'zeros')]),
-    'swin-tiny': (SWIN, []),
     'swinv2-tiny': (
         'microsoft/Swin-Transformer f82860b models/swin_transformer_v2.py',
         [(r'post_norm .*weight', 'zeros'), (r'log_scale', 'log 10'), (r'(query|value)_bias', 'zeros')],
     ),
-    'cpvt-small-gap': (TWINS, CONVOLUTIONS),
-    'twins-pcpvt-small': (TWINS, CONVOLUTIONS),
-    'twins-svt-small': (TWINS, CONVOLUTIONS),
     'p2t-small': ('yuhuan-wu/P2T acd5e64 p2t.py', AS_CONVOLUTIONS),
     'shuffle-tiny': (
         'mulinmeng/Shuffle-Transformer 8ba81ea models/shuffle_transformer.py',
         [(r'Conv2d\.weight', 0.02), (r'Conv2d\.bias', 'zeros')],
     ),
-    'gg-tiny': (SWIN, []),
     'localvit-small': (
         'ofsoundof/LocalViT f497260 models/localvit.py',
         [*AS_CONVOLUTIONS, (r'squeeze.*weight', 0.02), (r'squeeze.*bias', 'zeros')],
@@ -81,16 +76,12 @@ STARTS = {
             (r'patch.*bias', 'zeros'),
         ],
     ),
-    'vit-sparse': (DEIT, []),
-    'vit-performer': (DEIT, []),
-    'vit-tokenlearner': (DEIT, []),
     'elsa-swin-tiny': (
         'damo-cv/ELSA f3b7ac7 cls/models/elsa/elsa.py',
         [(r'stages\.[0-2].*qkv Linear', 'pytorch'), (r'ghost_shift', 0.02)],
     ),
     'msg-tiny': ('hustvl/MSG-Transformer dcb8dc3 models/msg_transformer.py', []),
     'mvitv2-tiny': ('timm 1.0 mvitv2.py; SlowFast draws otherwise, see below', []),
-    'hswin-tiny': (SWIN, []),
     'vitae-small': ('ViTAE-Transformer/ViTAE-Transformer aebf1d7 Image-Classification/vitae/vitmodules.py', []),
     'ps-vit-b14': ('yuexy/PS-ViT a63a397 models/ps_vit.py', [(r'moves|shifts', 'zeros')]),
     'lv-vit-small': ('zihangJiang/TokenLabeling 9dbfd59 tlt/models/lvvit.py', []),
