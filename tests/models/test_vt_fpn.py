@@ -303,15 +303,6 @@ def test_a_copy_has_listeners_of_its_own(listener, copied):
     assert is_at_once(neck, maps)
 
 
-def test_options_that_change_later_count(one_after_the_other):
-    neck, maps = make()
-    before, neck.projectors[1].scale = neck(maps), 0.5
-    ours = neck(maps)
-    assert not torch.equal(ours[1], before[1])
-    one_after_the_other()
-    torch.testing.assert_close(ours, neck(maps), rtol=1e-12, atol=1e-12)
-
-
 @pytest.mark.parametrize('listener', LISTENERS)
 def test_a_listener_sees_its_part_and_changes_nothing(listener):
     neck, maps = make(dtype=torch.float32)
@@ -364,18 +355,18 @@ class OtherLinear(GroupedLinear):
         return 2 * super().forward(x)
 
 
-OTHER_PARTS = {
-    'tokenizers.1.value': lambda: OtherLinear(16, 32, 4),
-    'projectors.2': lambda: Projector(16, 32, groups=2),
-    'projectors.1': lambda: Projector(16, 32, groups=4, scale_logits=True),
+CHANGES = {
+    'a matrix': lambda neck: neck.set_submodule('tokenizers.1.value', OtherLinear(16, 32, 4).double()),
+    'a projector': lambda neck: neck.set_submodule('projectors.2', Projector(16, 32, groups=2).double()),
+    'an option': lambda neck: setattr(neck.projectors[1], 'scale', 0.5),
 }
 
 
-@pytest.mark.parametrize('name', OTHER_PARTS)
-def test_other_parts_are_taken_as_they_are(one_after_the_other, name):
+@pytest.mark.parametrize('name', CHANGES)
+def test_parts_and_options_that_change_later_count(one_after_the_other, name):
     neck, maps = make()
     before = neck(maps)
-    neck.set_submodule(name, OTHER_PARTS[name]().double())
+    CHANGES[name](neck)
     ours = neck(maps)
     assert not all(map(torch.equal, ours, before))
     one_after_the_other()
