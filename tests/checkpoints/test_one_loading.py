@@ -243,18 +243,12 @@ def test_a_model_by_name_loads_what_its_options_name(tmp_path):
         get_model('vt-resnet18_digits', 'other.pth', backbone=dict(init_cfg=init_cfg))
 
 
-def tokens(**options):
-    embed = dict(type='vt.PatchEmbed', kernel_size=4)
-    stage = dict(channels=16, depth=1, num_heads=2, embed=embed) | options
-    return dict(type='vt.TokenBackbone', image_size=32, stages=[stage])
-
-
 SMALL = dict(channels=16, depths=(1, 1))
 # Backbones, and the convolution of each that takes the image.
 BACKBONES = {
     'VT-ResNet': (dict(type='vt.VTResNet', depth=18, num_tokens=4, token_channels=32), 'conv1'),
     'ResNet-D': (dict(type='ResNetV1d', depth=50), 'stem.0.conv'),
-    'DeiT': (tokens(class_tokens=1), 'stages.0.embed.projection'),
+    'DeiT': (vit_config((32, 32)), 'stages.0.embed.projection'),
     'MViT, videos': (dict(type='vt.MViT', arch=SMALL, image_size=32, num_frames=4), 'stages.0.embed.projection'),
 }
 

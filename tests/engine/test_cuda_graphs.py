@@ -296,7 +296,7 @@ def test_what_training_graphs_do_not_repeat_is_refused(message, options, backbon
         refuse_train_graphs(SimpleNamespace(**runner | options))
 
 
-def test_hooks_in_the_model_and_cpus_are_refused(tmp_path):
+def test_hooks_in_the_model_cpus_and_graphs_of_tests_are_refused(tmp_path):
     runner = dict(cfg={}, sharding=None, speed=SpeedSettings(), distributed=False, model=build_classifier())
     if not HAS_GPU:
         with pytest.raises(UserError, match='needs an NVIDIA GPU: remove it'):
@@ -306,8 +306,5 @@ def test_hooks_in_the_model_and_cpus_are_refused(tmp_path):
         refuse_train_graphs(SimpleNamespace(**runner))
     with pytest.raises(UserError, match='is for models with backbone and extract_feat'):
         train_small(tmp_path, 1, speed=dict(train_graphs=True))
-
-
-def test_a_training_with_them_is_refused(tmp_path):
     with pytest.raises(UserError, match=r'speed\.cuda_graphs is only for tests: remove it for training'):
         train_small(tmp_path, 1, speed=dict(cuda_graphs=True))

@@ -11,8 +11,8 @@ from vt import record_attention
 from vt.models import VTFPN, VTResNet
 from vt.models.visual_transformers.vt_stage import HasVTStages
 
-CONFIGS = ROOT / 'configs'
-EARLY = Config.fromfile(CONFIGS / '_base_/models/vt-early.py')
+EARLY = Config.fromfile(ROOT / 'configs/_base_/models/vt-early.py')
+EARLY = EARLY.early_backbone | dict(projector=EARLY.early_neck.projector)
 
 
 def maps(n, h, w):
@@ -29,7 +29,7 @@ def make_modules(**options):
 
 MAKERS = dict(
     modules=lambda: (make_modules(), maps),
-    early_modules=lambda: (make_modules(**EARLY.early_backbone | dict(projector=EARLY.early_neck.projector)), maps),
+    early_modules=lambda: (make_modules(**EARLY), maps),
     neck=lambda: (VTFPN([8, 16], 16, num_outs=3, token_channels=32), levels),
 )
 
@@ -82,18 +82,13 @@ def test_compiled_in_one_graph(name, memory_format, autocast):
 OPTIONS = dict(num_tokens=4, token_channels=32, out_type='featmap')
 
 
-def make_early():
-    options = EARLY.early_backbone | dict(projector=EARLY.early_neck.projector)
-    return VTResNet(18, num_tokens=4, token_channels=64, out_type='featmap', **options)
-
-
 IMAGES = torch.randn(2, 3, 64, 96)
 OF_LAYER4 = [f'layer4.{index}.{part}' for index in (0, 1) for part in ('tokenizer', 'relation', 'projector')]
 # A model, its inputs, and the shapes of what is recorded: samples, heads, tokens, and other tokens or a map.
 RECORDED = {
     'VT-ResNet': (lambda: VTResNet(18, **OPTIONS), IMAGES, OF_LAYER4, [(2, 1, 4, 4, 6), (2, 1, 4, 4)]),
     'early VT-ResNet': (  # whose later tokenizer makes two new tokens
-        make_early,
+        lambda: VTResNet(18, num_tokens=4, token_channels=64, out_type='featmap', **EARLY),
         IMAGES,
         OF_LAYER4,
         [(2, 1, 4, 4, 6), (2, 16, 4, 4), (2, 16, 4, 4, 6), (2, 16, 2, 4, 6)],
