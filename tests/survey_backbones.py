@@ -7,6 +7,7 @@ from functools import cache, partial
 import torch
 from comparisons import assert_same
 from mmengine.config import Config
+from torch.nn.functional import interpolate
 
 from vt.apis import find_config
 from vt.registry import MODELS
@@ -30,13 +31,8 @@ SIZES = dict.fromkeys(('swin-tiny', 'twins-svt-small', 'gg-tiny', 'hswin-tiny', 
 SIZES |= {'shuffle-tiny': 112, 'twins-svt-small': 112}
 WIDTHS = {'msg-tiny': dict(channels=16, num_heads=2), 'vitae-small': dict(channels=12, num_heads=2, groups=3)}
 DEEP = 'cpvt-small-gap', 'deepvit-small'  # whose last blocks differ from the others
-HRFORMER = dict(
-    stem_channels=3,
-    stages=[
-        dict(modules=1, depth=2, channels=[4, 6], num_heads=[1, 2]),
-        dict(modules=2, depth=1, channels=[4, 6, 8], num_heads=[1, 2, 2]),
-    ],
-)
+HRFORMER = dict(stem_channels=3, stages=[dict(modules=1, depth=2, channels=[4, 6], num_heads=[1, 2])])
+HRFORMER['stages'].append(dict(modules=2, depth=1, channels=[4, 6, 8], num_heads=[1, 2, 2]))
 
 
 def shrink(stage, widths, keep_depth):
@@ -110,23 +106,7 @@ def assert_equal_with_gradients(part, equation, *inputs):
     assert_same(part(*inputs), equation(*inputs, part.state_dict(keep_vars=True)), variables)
 
 
-def cubic(distance, a):
-    """Keys' kernel."""
-    d = abs(distance)
-    if d <= 1:
-        return (a + 2) * d**3 - (a + 3) * d**2 + 1
-    return a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a if d < 2 else 0.0
-
-
 def bicubic(old, new, is_smooth=False):
     """The matrix that makes ``new`` values of ``old``; a smooth one has a kernel as wide as a new cell."""
-    matrix = torch.zeros(new, old)
-    for row in range(new):
-        place = (row + 0.5) * old / new - 0.5
-        if is_smooth:
-            weights = torch.tensor([cubic((near - place) / max(1, old / new), -0.5) for near in range(old)])
-            matrix[row] = weights / weights.sum()
-            continue
-        for near in range(int(place // 1) - 1, int(place // 1) + 3):
-            matrix[row, min(max(near, 0), old - 1)] += cubic(place - near, -0.75)
-    return matrix
+    rows = torch.eye(old)[:, None, None]
+    return interpolate(rows, (1, new), mode='bicubic', antialias=is_smooth).flatten(1).T

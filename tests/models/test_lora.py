@@ -96,13 +96,10 @@ def test_the_frozen_weights_are_loaded_from_a_plain_file_and_are_in_the_checkpoi
     torch.manual_seed(1)
     plain = MODELS.build(small_config('deit-small'))
     plain.init_weights()
-    torch.save(
-        dict(state_dict={f'backbone.{key}': value for key, value in plain.state_dict().items()}), tmp_path / 'a.pth'
-    )
+    torch.save({f'backbone.{key}': value for key, value in plain.state_dict().items()}, tmp_path / 'a.pth')
     init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'a.pth'), prefix='backbone.')
-    settings = dict(
-        type='vt.LoRAModel', module=small_config('deit-small') | dict(init_cfg=init_cfg), targets=[dict(type='qkv')]
-    )
+    module = small_config('deit-small', init_cfg=init_cfg)
+    settings = dict(type='vt.LoRAModel', module=module, targets=[dict(type='qkv')])
     model = MODELS.build(settings)
     model.init_weights()
     x = torch.rand(1, 3, 64, 64)
@@ -116,9 +113,7 @@ def test_the_frozen_weights_are_loaded_from_a_plain_file_and_are_in_the_checkpoi
 def test_adapters_of_a_frozen_backbone_are_trained():
     frozen = dict(type='vt.FrozenBackbone', backbone=small_config('deit-small'))
     model = MODELS.build(dict(type='vt.LoRAModel', module=frozen, targets=[dict(type='qkv')])).train()
-    assert [key for key, each in model.named_parameters() if each.requires_grad] == [
-        key for key, _ in model.named_parameters() if '.lora_' in key
-    ]
+    assert all(each.requires_grad == ('.lora_' in key) for key, each in model.named_parameters())
     with pytest.raises(NotImplementedError, match='FrozenBackbone does not count its layers'):
         model.get_layer_depth('backbone.module', 'backbone.')
 

@@ -23,11 +23,8 @@ NORMS = dict(
     synchronised=CPUSyncBatchNorm,
     instance=partial(nn.InstanceNorm2d, track_running_stats=True),
 )
-CALLS = dict(
-    recompute=recompute,
-    reentrant=partial(checkpoint, use_reentrant=True),
-    tidy=partial(checkpoint, use_reentrant=False),
-)
+CALLS = dict(reentrant=partial(checkpoint, use_reentrant=True), tidy=partial(checkpoint, use_reentrant=False))
+CALLS['recompute'] = recompute
 
 
 def train(blocks, call, keeps):

@@ -51,10 +51,7 @@ STARTS |= {
         [(r'post_norm .*weight', 'zeros'), (r'log_scale', 'log 10'), (r'(query|value)_bias', 'zeros')],
     ),
     'p2t-small': ('yuhuan-wu/P2T acd5e64 p2t.py', AS_CONVOLUTIONS),
-    'shuffle-tiny': (
-        'mulinmeng/Shuffle-Transformer 8ba81ea models/shuffle_transformer.py',
-        [(r'Conv2d\.weight', 0.02), (r'Conv2d\.bias', 'zeros')],
-    ),
+    'shuffle-tiny': ('mulinmeng/Shuffle-Transformer 8ba81ea', [(r'Conv2d\.weight', 0.02), (r'Conv2d\.bias', 'zeros')]),
     'localvit-small': (
         'ofsoundof/LocalViT f497260 models/localvit.py',
         [*AS_CONVOLUTIONS, (r'squeeze.*weight', 0.02), (r'squeeze.*bias', 'zeros')],
@@ -76,10 +73,7 @@ STARTS |= {
             (r'patch.*bias', 'zeros'),
         ],
     ),
-    'elsa-swin-tiny': (
-        'damo-cv/ELSA f3b7ac7 cls/models/elsa/elsa.py',
-        [(r'stages\.[0-2].*qkv Linear', 'pytorch'), (r'ghost_shift', 0.02)],
-    ),
+    'elsa-swin-tiny': ('damo-cv/ELSA f3b7ac7', [(r'stages\.[0-2].*qkv Linear', 'pytorch'), (r'ghost_shift', 0.02)]),
     'msg-tiny': ('hustvl/MSG-Transformer dcb8dc3 models/msg_transformer.py', []),
     'mvitv2-tiny': ('timm 1.0 mvitv2.py; SlowFast draws otherwise, see below', []),
     'vitae-small': ('ViTAE-Transformer/ViTAE-Transformer aebf1d7 Image-Classification/vitae/vitmodules.py', []),
@@ -168,10 +162,8 @@ def test_a_model_starts_as_its_authors_draw_it(name):
 def test_mvit_starts_as_slowfast_draws_it_on_request(name, slowfast, tmp_path):
     """facebookresearch/SlowFast 287ec00, slowfast/models/video_model_builder.py."""
     start = ROOT / 'configs/_base_/models/mvit_slowfast-start.py'
-    text = f"_base_ = ['{find_config(name)}'" + (
-        f", '{start}']\nmodel = _base_.slowfast_start\n" if slowfast else ']\n'
-    )
-    (tmp_path / 'leaf.py').write_text(text)
+    more = f", '{start}']\nmodel = _base_.slowfast_start\n" if slowfast else ']\n'
+    (tmp_path / 'leaf.py').write_text(f"_base_ = ['{find_config(name)}'{more}")
     config = Config.fromfile(tmp_path / 'leaf.py')
     config.model.backbone.arch = dict(channels=32, depths=[1, 2])
     config.model.head.in_channels = 64

@@ -22,20 +22,15 @@ PAGE = ROOT / 'docs/how-to/other-backbones.md'
 SMALL = dict(num_tokens=4, token_channels=32)
 PATCHES = [dict(type='vt.PatchEmbed', kernel_size=size, stride=size) for size in (4, 2, 2)]
 REDUCED = dict(type='vt.ReducedAttention', reduce=dict(type='vt.StridedReduction', ratio=2))
-PVT = [
-    dict(channels=8 * 2**stage, depth=1, num_heads=1, embed=patch, attention=REDUCED)
-    for stage, patch in enumerate(PATCHES)
-]
+PVT = dict(depth=1, num_heads=1, attention=REDUCED)
+PVT = [PVT | dict(channels=8 * 2**stage, embed=patch) for stage, patch in enumerate(PATCHES)]
+TOKENS = dict(type='vt.TokenBackbone', out_type='map', image_size=64)
+CONVNEXT = dict(type='ConvNeXt', arch='atto', gap_before_final_norm=False)
 SWIN = dict(embed_dims=24)
 TIMM = dict(type='TIMMBackbone', model_name='convnext_atto', features_only=True)
 # Each whole backbone, its form up to stage 4, what is dropped then, and that stage's channels.
 FOREIGN = {
-    'convnext': (
-        dict(type='ConvNeXt', arch='atto', gap_before_final_norm=False),
-        dict(out_indices=[2]),
-        ('downsample_layers.3', 'stages.3'),
-        160,
-    ),
+    'convnext': (CONVNEXT, dict(out_indices=[2]), ('downsample_layers.3', 'stages.3'), 160),
     'swin': (
         dict(type='SwinTransformer', arch=SWIN | dict(depths=[1, 1, 2, 1], num_heads=[1, 2, 2, 2]), window_size=2),
         dict(out_indices=(2,), arch=SWIN | dict(depths=[1, 1, 2], num_heads=[1, 2, 2])),
@@ -43,22 +38,14 @@ FOREIGN = {
         96,
     ),
     'regnet': (dict(type='RegNet', arch='regnetx_400mf'), dict(out_indices=(2,)), ('layer4',), 160),
-    'pvt': (
-        dict(type='vt.TokenBackbone', out_type='map', stages=[*PVT, PVT[-1] | dict(channels=64)], image_size=64),
-        dict(stages=PVT),
-        (),
-        32,
-    ),
+    'pvt': (TOKENS | dict(stages=[*PVT, PVT[-1] | dict(channels=64)]), dict(stages=PVT), (), 32),
     'timm': (TIMM, dict(out_indices=(2,)), (), 160),
 }
 
 
 def build(name, **options):
     whole, shorter, drop, channels = FOREIGN[name]
-    options = SMALL | options
-    return MODELS.build(
-        dict(type='vt.VTBackbone', backbone=whole | shorter, drop=drop, in_channels=channels, **options)
-    )
+    return VTBackbone(whole | shorter, channels, drop=drop, **SMALL | options)
 
 
 def build_whole(name):
@@ -120,9 +107,8 @@ def test_the_weights_of_the_rest_load(name, tmp_path):
 
 def test_maps_in_place_of_the_last_stage_and_behind_it():
     images = torch.randn(2, 3, 64, 64)
-    backbone = dict(type='ConvNeXt', arch='atto', out_indices=[0, 1, 2], gap_before_final_norm=False)
     options = dict(out_type='featmap', drop=('downsample_layers.3', 'stages.3'), **SMALL)
-    maps = VTBackbone(backbone, 160, out_indices=(0, 1, 2, 3), **options)(images)
+    maps = VTBackbone(CONVNEXT | dict(out_indices=[0, 1, 2]), 160, out_indices=(0, 1, 2, 3), **options)(images)
     assert [tuple(x.shape[1:]) for x in maps] == [(40, 16, 16), (80, 8, 8), (160, 4, 4), (160, 4, 4)]
     assert not torch.equal(maps[2], maps[3])
     options = dict(out_type='featmap', num_modules=3, drop_path_rate=0.3, **SMALL)
