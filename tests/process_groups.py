@@ -42,9 +42,8 @@ def run_processes(count, tool, *arguments, timeout=120, **kwargs):
 def run_function(count, function, *arguments):
     """What ``function(rank, *arguments)`` returns in each process of a group over gloo; from an importable module."""
     with tempfile.TemporaryDirectory() as folder:
-        processes = [
-            forked.Process(target=_call, args=(folder, rank, count, function, arguments)) for rank in range(count)
-        ]
+        calls = [(folder, rank, count, function, arguments) for rank in range(count)]
+        processes = [forked.Process(target=_call, args=call) for call in calls]
         for process in processes:
             process.start()
         for process in processes:

@@ -24,7 +24,7 @@ ALLOWED = {
     'vt/engine/runner.py': {'torch.save'},  # in replacing
     'docs/reports/references.py': {'torch.save'},  # a temporary folder
     'projects/speed/data_loading.py': {
-        *('cv2.imwrite', 'cv2.VideoWriter', "(folder / f'train-{name}-ubyte').write_bytes"),  # a temporary folder
+        *('cv2.imwrite', 'cv2.VideoWriter', "(folder / f'train-{name}-ubyte').write_bytes")  # a temporary folder
     },
     'projects/speed/gpu_parts.py': {"(meta / 'train.txt').write_text"},  # a temporary folder
     'projects/speed/gpu_report.py': {'(folder / FILE).open', '(folder / name).write_text'},  # row by row

@@ -8,14 +8,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from vt.analysis import speed
-from vt.analysis.speed import (
-    Setting,
-    Workload,
-    benchmark_inference,
-    compare,
-    describe_benchmark,
-    tabulate,
-)
+from vt.analysis.speed import Setting, Workload, benchmark_inference, compare, describe_benchmark, tabulate
 from vt.apis import get_model
 from vt.engine.run_record import describe_device
 

@@ -69,9 +69,8 @@ def test_a_loss_that_recovers_is_warned_of(tmp_path):
 
 @pytest.mark.parametrize(('patience', 'span'), [(1, 'in iterations 2 to 2'), (3, 'in iterations 2 to 4')])
 def test_the_run_stops_after_so_many_in_a_row(patience, span, tmp_path):
-    with pytest.raises(
-        FloatingPointError, match=f'the loss was nan {span}; the last good checkpoint is none.* batch: 1.png'
-    ):
+    words = f'the loss was nan {span}; the last good checkpoint is none.* batch: 1.png'
+    with pytest.raises(FloatingPointError, match=words):
         run_losses([1.0, NAN, NAN, NAN, 1.0], tmp_path, patience)
     torch.save(dict(meta=dict(epoch=1, iter=4)), tmp_path / 'epoch_1.pth')  # that the run has resumed from
     last = re.escape(f'the last good checkpoint is {tmp_path / "epoch_1.pth"} (continue with')

@@ -43,26 +43,23 @@ class Points:
         return dict(inputs=torch.full((3,), float(index)))
 
 
+SHUFFLED = dict(type='DefaultSampler', shuffle=True)
+
+
 def build_runner(work_dir, optimizer, epochs=1, runner='VTRunner', wrapper=None, **options):
     """Built as the tools build it, from a config; ``Runner`` is mmengine's own."""
     options = {name: str(value) if name == 'load_from' and value else value for name, value in options.items()}
     cfg = dict(
         work_dir=str(work_dir),
-        train_dataloader=dict(
-            dataset=dict(type='SmallPoints'),
-            batch_size=4,
-            num_workers=0,
-            sampler=dict(type='DefaultSampler', shuffle=True),
-        ),
+        train_dataloader=dict(batch_size=4, num_workers=0, dataset=dict(type='SmallPoints'), sampler=SHUFFLED),
         train_cfg=dict(by_epoch=True, max_epochs=epochs),
         optim_wrapper=dict(wrapper or {}, optimizer=optimizer),
         env_cfg=dict(dist_cfg=dict(backend='nccl')),
         param_scheduler=[dict(type='MultiStepLR', milestones=[1]), dict(type='LinearLR', end=1)],
         default_hooks=dict(checkpoint=dict(type='CheckpointHook' if runner == 'Runner' else 'vt.CheckpointHook')),
     )
-    cfg |= dict(
-        model=dict(type='SmallLine'), experiment_name=f'{work_dir.name}_{id(options)}', default_scope='mmengine'
-    )
+    name = f'{work_dir.name}_{id(options)}'
+    cfg |= dict(model=dict(type='SmallLine'), experiment_name=name, default_scope='mmengine')
     return RUNNERS[runner].from_cfg(Config(cfg | options))
 
 

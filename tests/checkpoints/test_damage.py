@@ -3,6 +3,7 @@
 import itertools
 import os
 import random
+from functools import partial
 
 import pytest
 import torch
@@ -40,10 +41,6 @@ def write_archive(folder, iteration=1, **options):
     return path
 
 
-def write_before_archives(folder):
-    return write_archive(folder, _use_new_zipfile_serialization=False)
-
-
 def write_published(folder):
     content = save(checkpoint_of(1)['state_dict'])
     path = folder / f'a-{content_digits(content)}.safetensors'
@@ -51,10 +48,10 @@ def write_published(folder):
     return path
 
 
-WRITERS = [write_archive, write_before_archives, write_published]
+write_before_archives = partial(write_archive, _use_new_zipfile_serialization=False)
 
 
-@pytest.mark.parametrize('write', WRITERS)
+@pytest.mark.parametrize('write', [write_archive, write_before_archives, write_published])
 @settings(max_examples=12)
 @given(share=st.floats(0, 1, exclude_max=True))
 def test_a_file_that_is_cut_off_anywhere(write, share, tmp_path_factory):

@@ -103,9 +103,8 @@ def test_an_image_that_is_turned_without_its_mask(data, tmp_path):
 def test_the_parts_of_a_split_count_together(data, tmp_path):
     cfg = data(halves(0, 0), halves(1, 2))
     part = cfg.train_dataloader.dataset
-    cfg.train_dataloader.dataset = dict(
-        type='ConcatDataset', datasets=[dict(part, indices=[0]), dict(part, indices=[1])]
-    )
+    parts = [dict(part, indices=[index]) for index in (0, 1)]
+    cfg.train_dataloader.dataset = dict(type='ConcatDataset', datasets=parts)
     assert check_data(cfg, ('train',)) == []
 
 
@@ -114,7 +113,6 @@ def test_masks_in_memory_are_counted():
     cfg = Config(dict(default_scope='mmseg', train_dataloader=dict(dataset=dataset)))
     assert all('has no pixel of' in warning for warning in check_data(cfg, ('train',)))
     report = read_data(cfg, ('train',), 2)[0]
-    pixels = sum(
-        np.bincount(scene['gt_seg_map'].ravel(), minlength=11) for scene in vt.DigitScenes('train', num_scenes=4)
-    )
+    scenes = vt.DigitScenes('train', num_scenes=4)
+    pixels = sum(np.bincount(scene['gt_seg_map'].ravel(), minlength=11) for scene in scenes)
     assert [*report['data_sets'][0]['classes'].values()] == pixels.tolist()

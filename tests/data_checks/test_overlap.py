@@ -36,10 +36,8 @@ def test_a_test_split_in_memory_that_is_the_training(tmp_path, monkeypatch):
     warnings = check_data(mnist(tmp_path), ('train', 'val'))
     assert any('is the same image as an image in memory of train' in warning for warning in warnings)
     assert any('test_mode=True' in warning for warning in warnings)
-    digests = []
-    monkeypatch.setattr(
-        'vt.data_checks.samples.digest_of', lambda image: digests.append(digest_of(image)) or digests[-1]
-    )
+    name, digests = 'vt.data_checks.samples.digest_of', []
+    monkeypatch.setattr(name, lambda image: digests.append(digest_of(image)) or digests[-1])
     report = read_data(mnist(tmp_path), ('train', 'val'), 1)[0]
     assert report['counts'] == dict(duplicate=20)
     assert len(digests) == 40  # each once

@@ -36,9 +36,7 @@ def root(tmp_path):
 
 def load(root, text, **options):
     (root / 'train.csv').write_text(text)
-    return MultiLabelImages(
-        data_root=str(root), ann_file='train.csv', data_prefix='train', serialize_data=False, **options
-    )
+    return MultiLabelImages('train.csv', data_root=str(root), data_prefix='train', serialize_data=False, **options)
 
 
 def labels_of(dataset):
@@ -104,9 +102,8 @@ def test_lines_that_do_not_fit(root, text, options, message):
 @pytest.mark.parametrize('cell', ['', ' ', 'nan', 'NaN', '-1', '-1.0', 'None'])
 def test_cells_that_nobody_filled_in(root, cell):
     text = f'file,cat,cow,dog\na.png,1,{cell},1\nb.png,{cell},{cell},0\nmore/c.png,0,1,0\n'
-    with pytest.raises(
-        UserError, match=r'2 of 3 images .* column cow, and so have 1 more columns: if that means 0, set m'
-    ):
+    words = '2 of 3 images .* column cow, and so have 1 more columns: if that means 0, set m'
+    with pytest.raises(UserError, match=words):
         load(root, text)
     assert labels_of(load(root, text, missing='no')) == EXPECTED
 

@@ -72,9 +72,8 @@ def test_a_config_inherits_one_of_the_package(name, tmp_path):
 
 def test_a_config_takes_a_model_of_the_package(tmp_path):
     bases = ['vt::_base_/models/deit-small.py', 'vt::_base_/recipes/fine_tune_image-folder.py']
-    (tmp_path / 'own.py').write_text(
-        f"_base_ = {bases}\nmodel = _base_.architecture\nmodel['head'] = dict(num_classes=3)"
-    )
+    text = f"_base_ = {bases}\nmodel = _base_.architecture\nmodel['head'] = dict(num_classes=3)"
+    (tmp_path / 'own.py').write_text(text)
     model = apis.get_model(str(tmp_path / 'own.py'))
     assert model.head.fc.weight.shape == (3, 384)
 

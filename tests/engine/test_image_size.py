@@ -18,9 +18,8 @@ def read(name, side):
 
 def sides(cfg, loader):
     steps = steps_in(cfg[loader].dataset.pipeline)
-    return [
-        tuple(value) if isinstance(value, list) else value for step in steps for value in map(step.get, SIDES) if value
-    ]
+    found = [value for step in steps for value in map(step.get, SIDES) if value]
+    return [tuple(value) if isinstance(value, list) else value for value in found]
 
 
 @pytest.mark.parametrize(

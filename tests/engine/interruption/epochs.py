@@ -15,9 +15,8 @@ train_pipeline = [
     dict(type='RandomErasing', erase_prob=0.5),
     dict(type='PackInputs'),
 ]
-train_dataloader = dict(
-    batch_size=8, num_workers=2, persistent_workers=True, dataset=dict(indices=40, pipeline=train_pipeline)
-)
+train_dataloader = dict(batch_size=8, num_workers=2, persistent_workers=True)
+train_dataloader['dataset'] = dict(indices=40, pipeline=train_pipeline)
 val_dataloader = dict(dataset=dict(indices=16, pipeline=[dict(type='Resize', scale=32), dict(type='PackInputs')]))
 test_dataloader = val_dataloader
 optim_wrapper = dict(clip_grad=dict(max_norm=1.0), accumulative_counts=2)

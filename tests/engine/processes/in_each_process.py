@@ -53,15 +53,8 @@ def average_buffers(rank):
         model[0].running_mean.add_(rank)  # in place, as BN does
         model[1].running_var.fill_(rank)
         SyncBuffersHook().after_train_iter(SimpleNamespace(model=model), 0)
-    strides = torch.tensor(model.maps.stride())
-    return (
-        model[0].running_mean,
-        model[1].running_var,
-        model.maps,
-        strides,
-        model.constant,
-        model[0].num_batches_tracked,
-    )
+    strides, first = torch.tensor(model.maps.stride()), model[0]
+    return first.running_mean, model[1].running_var, model.maps, strides, model.constant, first.num_batches_tracked
 
 
 def meshes_of(rank, shards):

@@ -115,9 +115,7 @@ def test_a_group_of_one_process_of_nccl_trains_like_none(tmp_path):
     config = ROOT / 'tests/engine/interruption/epochs.py'
     commands = dict(none=[sys.executable, ROOT / 'tools/train.py', config])
     commands['one'] = ['bash', ROOT / 'tools/dist_train.sh', config, '1']
+    env = os.environ | dict(PYTHON=sys.executable)
     for name, command in commands.items():
-        result = subprocess.run(
-            [*command, '--work-dir', name], cwd=tmp_path, env=os.environ | dict(PYTHON=sys.executable)
-        )
-        assert result.returncode == 0
+        assert subprocess.run([*command, '--work-dir', name], cwd=tmp_path, env=env).returncode == 0
     assert_same_end(tmp_path / 'none', tmp_path / 'one')

@@ -105,9 +105,8 @@ def test_two_machines_have_the_weights_of_one(machines, tmp_path):
     (tmp_path / 'enter.py').write_text(ENTER)
     env = dict(MASTER_ADDR=ADDRESSES[0], GLOO_SOCKET_IFNAME=CABLE)
     names = [machine.namespace for machine in machines]
-    results = run_processes(
-        2, tmp_path / 'enter.py', *names, *arguments(tmp_path), cwd=tmp_path, options=SHORT, env=env
-    )
+    command = [tmp_path / 'enter.py', *names, *arguments(tmp_path)]
+    results = run_processes(2, *command, cwd=tmp_path, options=SHORT, env=env)
     assert [result.returncode for result in results] == [0, 0], results
     (tmp_path / 'one').mkdir()
     assert_same_end(tmp_path / 'out', train_here(tmp_path / 'one', SHORT))
