@@ -7,15 +7,12 @@ from mmpretrain.models import build_backbone
 from mmpretrain.registry import MODELS
 from torch import nn
 
-from vt.engine.checks.parameter_rules import (
-    check_parameter_rules,
-    find_moving_statistics,
-    match_parameters,
-    require_multiplied,
-)
+from vt.engine.checks import parameter_rules
+from vt.engine.checks.parameter_rules import check_parameter_rules, find_moving_statistics, match_parameters
 from vt.engine.runner import VTRunner
 from vt.errors import UserError
 
+BY_LAYERS = dict(constructor='LearningRateDecayOptimWrapperConstructor')
 DEIT = {'.cls_token': dict(decay_mult=0.0), '.pos_embed': dict(decay_mult=0.0)}
 
 
@@ -77,10 +74,7 @@ def test_a_recipe_may_name_what_other_models_have(model):
     ('options', 'words'),
     [
         (wrapper({}, norm_decay_mul=0.0), 'norm_decay_mul has no effect'),
-        (
-            wrapper(dict(head=dict(lr_mult=2.0))) | dict(constructor='LearningRateDecayOptimWrapperConstructor'),
-            'lr_mult has no effect',
-        ),
+        (wrapper(dict(head=dict(lr_mult=2.0))) | BY_LAYERS, 'lr_mult has no effect'),
         (wrapper({}) | dict(constructor='LayerDecayOptimizerConstructor'), 'custom_keys has no effect'),
     ],
 )
@@ -142,12 +136,7 @@ TNT = dict(embed_dims_outer=24, embed_dims_inner=8, num_layers=3, num_heads_inne
             {'patch_pos': 0, 'pixel_embed': 0, 'norm2_proj': 0, 'layers.0.': 1, 'layers.2.': 3, 'norm.': 4},
             5,
         ),
-        (
-            dict(type='ResNet', depth=18),
-            512,
-            {'conv1': 0, 'bn1': 0, 'layer1.0.': 1, 'layer1.1.': 2, 'layer4.1.': 8},
-            10,
-        ),
+        (dict(type='ResNet', depth=18), 512, {'conv1': 0, 'bn1': 0, 'layer1.0.': 1, 'layer4.1.': 8}, 10),
         (dict(type='MobileNetV2'), 1280, {'conv1': 0, 'layer1.0.': 1, 'layer7.0.': 17, 'conv2': 18}, 19),
     ],
     ids=['TNT', 'ResNet', 'MobileNetV2'],
@@ -156,8 +145,7 @@ def test_rates_decay_by_layers_of_any_backbone(part, channels, depths, number, t
     head = dict(type='LinearClsHead', in_channels=channels, num_classes=3)
     model = MODELS.build(dict(type='ImageClassifier', backbone=part, head=head))
     options = dict(default_scope='mmpretrain', cfg=Config(dict()), experiment_name='groups')
-    rules = dict(paramwise_cfg=dict(layer_decay_rate=0.5, norm_decay_mult=0.0))
-    rules['constructor'] = 'LearningRateDecayOptimWrapperConstructor'
+    rules = BY_LAYERS | dict(paramwise_cfg=dict(layer_decay_rate=0.5, norm_decay_mult=0.0))
     runner = VTRunner(model, work_dir=str(tmp_path), **options)
     found = runner.build_optim_wrapper(wrapper({}) | rules).optimizer.param_groups
     rates = {group['param_name']: group['lr'] for group in found}
@@ -172,4 +160,4 @@ def test_rates_decay_by_layers_of_any_backbone(part, channels, depths, number, t
 def test_a_factor_needs_a_weight_decay_in_the_config(rules):
     """mmengine's constructor would leave the optimizer's own default for all parameters, without a word."""
     with pytest.raises(UserError, match='decay_mult has no weight_decay to multiply: set'):
-        require_multiplied(dict(optimizer=dict(type='AdamW', lr=1.0), paramwise_cfg=rules))
+        parameter_rules.require_multiplied(dict(optimizer=dict(type='AdamW', lr=1.0), paramwise_cfg=rules))
