@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tool_runner import succeed
 
 ROOT = Path(__file__).parents[1]
 CONFIGS = sorted(path for path in (ROOT / 'configs').rglob('*.py') if '_base_' not in path.parts)
@@ -153,8 +154,7 @@ def test_mmpretrains_own_tool_trains_it(name, tmp_path):
     tool = Path(mmpretrain.__file__).parent / '.mim/tools/train.py'
     options = ['train_cfg.max_epochs=1', 'train_dataloader.dataset.indices=64', 'val_dataloader.dataset.indices=32']
     command = [sys.executable, tool, ROOT / 'configs' / f'{name}.py', '--work-dir', tmp_path / 'run', '--cfg-options']
-    result = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
+    succeed(subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True))
     assert (tmp_path / 'run' / 'epoch_1.pth').exists()
 
 
@@ -187,8 +187,7 @@ def test_mmsegmentations_own_tool_trains_its_own_config_with_the_neck(tmp_path):
         'default_hooks = dict(checkpoint=dict(interval=2))\n'
     )
     command = [sys.executable, mim / 'tools/train.py', config, '--work-dir', tmp_path / 'run']
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
+    result = succeed(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True))
     weights = torch.load(tmp_path / 'run/iter_2.pth', weights_only=False)['state_dict']
     assert weights['neck.tokenizers.3.weight'].shape == (8, 256)
     assert 'mIoU' in result.stdout

@@ -24,9 +24,8 @@ def test_its_cells_run_one_after_the_other(tmp_path, monkeypatch):
     variables['PATH'] = os.pathsep.join([str(Path(sys.executable).parent), os.environ['PATH']])
     python = ''.join(cell if cell[0] != '!' else f'run(f{cell[1:]!r})\n' for cell in map('{}\n'.format, CODE[1:]))
     start = 'import subprocess\ndef run(line):\n    subprocess.run(line, shell=True, check=True)\n'
-    result = subprocess.run(
-        [sys.executable, '-c', start + python], env=os.environ | variables, capture_output=True, text=True
-    )
+    command = [sys.executable, '-c', start + python]
+    result = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr[-3000:]
     assert 'data/notebook/five/' in result.stdout
     assert (tmp_path / 'work_dirs/notebook/tokens.png').stat().st_size > 10_000

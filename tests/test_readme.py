@@ -60,9 +60,8 @@ def run_block(block, folder, **more):
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ['PATH']])
     env = dict(os.environ, PATH=path, PYTHONPATH=str(folder), CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1')
     env |= dict(TORCH_HOME=str(folder / '.cache/torch'), COLUMNS='200') | more
-    result = subprocess.run(
-        ['bash', '-euo', 'pipefail', '-c', block], cwd=folder, env=env, capture_output=True, text=True
-    )
+    command = ['bash', '-euo', 'pipefail', '-c', block]
+    result = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-4000:]
     return result.stdout
 

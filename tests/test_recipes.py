@@ -1,6 +1,5 @@
 """The recipes of the survey's authors: what a run makes of them, beside the numbers of the authors' code."""
 
-import json
 import re
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from vt.apis import find_config
 from vt.engine.schedules import find_misfits, rates_after
 from vt.registry import PARAM_SCHEDULERS
 
-SURVEY_MODELS = json.loads((ROOT / 'docs/reports/survey_models.json').read_text())['models']
 EPOCH = 10  # iterations
 
 
@@ -156,9 +154,8 @@ def test_either_interpolation_is_drawn(name, steps, tmp_path):
     assert len(cfg.train_pipeline) == steps
     cv2.imwrite(str(tmp_path / 'a.png'), np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8))
     pipeline = Compose(cfg.train_pipeline)
-    crops, augmentations = (
-        [choice.transforms[0] for choice in pipeline.transforms[step].transforms] for step in (1, 3)
-    )
+    choices = (pipeline.transforms[step].transforms for step in (1, 3))
+    crops, augmentations = ([choice.transforms[0] for choice in each] for each in choices)
     assert [crop.interpolation for crop in crops] == ['bilinear', 'bicubic']
     assert len(augmentations) == 2
     results = [pipeline(dict(img_path=str(tmp_path / 'a.png'), gt_label=0))['inputs'] for _ in range(4)]
@@ -185,9 +182,8 @@ def test_vt_fpn_has_mmsegmentations_recipe_of_fpn():
 @pytest.mark.parametrize('depth', [18, 101])
 def test_vt_resnets_have_torchvisions_recipe(depth):
     """pytorch/vision 017e9b9, references/classification/train.py; the paper's own differs in its decay and resizing."""
-    cfg, papers = (
-        Config.fromfile(find_config(f'vt-resnet{depth}_8xb32-90e{name}_in1k')) for name in ('-torchvision', '')
-    )
+    names = (f'vt-resnet{depth}_8xb32-90e{name}_in1k' for name in ('-torchvision', ''))
+    cfg, papers = (Config.fromfile(find_config(name)) for name in names)
     assert cfg.optim_wrapper.optimizer == dict(type='SGD', lr=0.1, momentum=0.9, weight_decay=1e-4)
     assert papers.optim_wrapper.optimizer.weight_decay == 4e-5
     assert (cfg.train_dataloader.batch_size, cfg.train_cfg.max_epochs) == (32, 90)

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from apis.published_files import put_in_hub, put_in_torch_home
 from page_blocks import read_blocks, run_page
-from tool_runner import ROOT, call
+from tool_runner import ROOT, call, succeed
 
 import vt
 from vt import apis, datasets, models, video
@@ -29,8 +29,7 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp('site')
     command = [sys.executable, '-m', 'mkdocs', 'build', '--strict', '--site-dir', folder]
     env = dict(os.environ, PYTHONPATH=str(ROOT), NO_MKDOCS_2_WARNING='1')
-    result = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
+    result = succeed(subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True))
     assert 'WARNING' not in result.stderr
     return folder
 

@@ -23,9 +23,8 @@ import vt.none
 def check(*paths, cwd=ROOT):
     libraries = Path(torch.__file__).parents[1]
     options = ['--extra-search-path', ROOT, '--extra-search-path', libraries]
-    return subprocess.run(
-        [sys.executable, '-m', 'ty', 'check', *options, *paths], capture_output=True, text=True, cwd=cwd
-    )
+    command = [sys.executable, '-m', 'ty', 'check', *options, *paths]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
 
 
 def test_the_package_and_its_public_names_pass_the_rules_of_the_project():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tool_runner import ROOT
+from tool_runner import ROOT, succeed
 
 USE = """
 import importlib.metadata, json, os, subprocess, sys
@@ -73,7 +73,5 @@ def test_the_wheel_is_enough(tmp_path):
     subprocess.run([sys.executable, '-m', 'pip', 'install', '--no-deps', '-q', '-t', packages, wheel], check=True)
     (packages / 'libraries.pth').write_text(f'{Path(torch.__file__).parents[1]}\n')
     env = {key: value for key, value in os.environ.items() if key != 'PYTHONPATH'}
-    result = subprocess.run(
-        [tmp_path / 'env/bin/python', '-c', USE], cwd=tmp_path, env=env, capture_output=True, text=True
-    )
-    assert result.returncode == 0, result.stderr
+    command = [tmp_path / 'env/bin/python', '-c', USE]
+    succeed(subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True))

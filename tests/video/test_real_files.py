@@ -27,8 +27,7 @@ def folder(tmp_path_factory):
         label, codec = ('dark', 'bright')[index % 2], ('mp4v', 'MJPG')[index // 2 % 2]
         suffix = '.mp4' if codec == 'mp4v' else '.avi'
         write(folder / f'data/videos/{label}/{index}{suffix}', draw(5 + 2 * index, 80 * (index % 2)), codec)
-    result = run_forked('train.py', CONFIG, '--work-dir', 'whole', cwd=folder)
-    assert result.returncode == 0, result.stderr
+    succeed(run_forked('train.py', CONFIG, '--work-dir', 'whole', cwd=folder))
     return folder
 
 
@@ -47,8 +46,7 @@ def test_a_run_that_ends_in_an_epoch_is_resumed_to_the_same_bits(number, line, c
         time.sleep(0.01)
     run.send_signal(number)
     assert run.wait().returncode == code, run.stderr
-    result = run_forked('train.py', CONFIG, '--work-dir', work_dir, '--resume', cwd=folder)
-    assert result.returncode == 0, result.stderr
+    succeed(run_forked('train.py', CONFIG, '--work-dir', work_dir, '--resume', cwd=folder))
     assert_same_end(folder / work_dir, folder / 'whole')
 
 

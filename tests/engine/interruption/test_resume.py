@@ -6,6 +6,7 @@ import pytest
 import torch
 from engine.interruption.small_runs import Score, checkpoints_in, loader, log_of, train_few, train_small
 from run_comparison import assert_same_end
+from tool_runner import succeed
 
 from vt.errors import UserError
 
@@ -19,8 +20,7 @@ def test_a_damaged_checkpoint_is_named_and_the_newest_whole_one_taken(arguments,
     newest.write_bytes(newest.read_bytes()[:-1000])
     (used / 'run/epoch_2.pth').write_bytes(b'')
     (used / 'run/run.lock').write_text('process 7 on node since 2026-01-01 00:00:00, job of this machine\n')
-    result = train_few(used, *arguments, env=os.environ | env)
-    assert result.returncode == 0, result.stderr
+    result = succeed(train_few(used, *arguments, env=os.environ | env))
     (line,) = (line for line in result.stdout.splitlines() if 'run/epoch_3.pth is damaged: it is truncated' in line)
     assert 'WARNING' in line
     assert 'Resuming from run/epoch_1.pth instead' in line
@@ -31,8 +31,7 @@ def test_a_damaged_checkpoint_is_named_and_the_newest_whole_one_taken(arguments,
 
 
 def test_nothing_to_resume_is_said(tmp_path):
-    result = train_few(tmp_path, '--resume', options=['train_cfg.max_epochs=1'])
-    assert result.returncode == 0, result.stderr
+    result = succeed(train_few(tmp_path, '--resume', options=['train_cfg.max_epochs=1']))
     assert 'There is nothing to resume in run: training starts from the beginning' in result.stdout
     assert (tmp_path / 'run/epoch_1.pth').exists()
 

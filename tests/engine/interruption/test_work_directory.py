@@ -9,7 +9,7 @@ import pytest
 import torch
 from engine.interruption.small_runs import CONFIG, FEW, log_of, train_few, train_small
 from process_groups import start_processes
-from tool_runner import assert_one_line
+from tool_runner import assert_one_line, succeed
 
 from vt.engine.interruption.work_directory import use_work_directory
 from vt.errors import UserError
@@ -140,8 +140,7 @@ def test_links_in_a_work_directory_are_not_followed(tmp_path):
         use_work_directory(str(tmp_path / 'run'), None).__enter__()
     for name in ('epoch_3.pth', 'training.json'):
         (tmp_path / 'run' / name).unlink()
-    result = train_few(tmp_path, options=['train_cfg.max_epochs=1'])
-    assert result.returncode == 0, result.stderr
+    succeed(train_few(tmp_path, options=['train_cfg.max_epochs=1']))
     assert (tmp_path / 'mine').read_text() == 'mine'
     assert not any(path.is_symlink() for path in (tmp_path / 'run').iterdir())
 
