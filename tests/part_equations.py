@@ -5,6 +5,7 @@ import published_equations as published
 import torch
 from published_equations import pixels
 from torch import nn
+from torch.nn.functional import grid_sample
 
 from vt.models.visual_transformers.clustering_tokenizer import ITERATIONS
 
@@ -77,22 +78,15 @@ def value_transformer(part, tokens):
     return torch.stack([early.transformer(t, *weights, part.num_heads) for t in tokens])
 
 
-def cell_of(sample, row, column, grid):
-    """Bilinear interpolation of a map ``(C, H, W)`` at the centre of one cell."""
-    (height, width), (y, x) = sample.shape[1:], (0, 0)
-    y = max((row + 0.5) * height / grid[0] - 0.5, 0)
-    x = max((column + 0.5) * width / grid[1] - 0.5, 0)
-    top, left = int(y), int(x)
-    bottom, right = min(top + 1, height - 1), min(left + 1, width - 1)
-    above = sample[:, top, left] * (1 - (x - left)) + sample[:, top, right] * (x - left)
-    below = sample[:, bottom, left] * (1 - (x - left)) + sample[:, bottom, right] * (x - left)
-    return above * (1 - (y - top)) + below * (y - top)
+def cells_of(x, grid):
+    """Maps between their pixels at the centres of a grid's cells, ``(N, L, C)``."""
+    down, across = ((2 * torch.arange(side, dtype=x.dtype) + 1) / side - 1 for side in grid)
+    centres = torch.stack(torch.meshgrid(across, down, indexing='xy'), dim=-1).expand(len(x), -1, -1, -1)
+    return grid_sample(x, centres, padding_mode='border', align_corners=False).flatten(2).mT
 
 
 def pooling_tokenizer(part, x):
-    rows, columns = part.grid
-    cells = [(row, column) for row in range(rows) for column in range(columns)]
-    pooled = torch.stack([torch.stack([cell_of(sample, *cell, part.grid) for cell in cells]) for sample in x])
+    pooled = cells_of(x, part.grid)
     w_v = matrix(part.value)
     return pooled if w_v is None else pooled @ w_v
 
@@ -100,8 +94,7 @@ def pooling_tokenizer(part, x):
 def centres_of(sample, grid, iterations):
     """k-means of the pixels of one map ``(C, H, W)``, pixel by pixel."""
     pixels = [pixel / pixel.norm() for pixel in published.pixels(sample.detach())]
-    cells = [cell_of(sample.detach(), r, c, grid) for r in range(grid[0]) for c in range(grid[1])]
-    centres = [cell / cell.norm() for cell in cells]
+    centres = [cell / cell.norm() for cell in cells_of(sample.detach()[None], grid)[0]]
     for _ in range(iterations):
         members = [[] for _ in centres]
         for pixel in pixels:

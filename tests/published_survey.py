@@ -145,9 +145,7 @@ def normed_feed_forward(
 
 def branches(w: Weights) -> tuple[Weights, Weights, Weights, Weights]:
     """Of a block: the attention's normalisation, the attention, the feed-forward's normalisation, the feed-forward."""
-    return tuple(
-        under(w, name) for name in ('attention.norm', 'attention.part', 'feed_forward.norm', 'feed_forward.part')
-    )
+    return tuple(under(w, f'{half}.{name}') for half in ('attention', 'feed_forward') for name in ('norm', 'part'))
 
 
 def block(x: Tensor, w: Weights, attention: Callable, feed_forward: Callable = mlp, eps: float = 1e-5) -> Tensor:
@@ -203,20 +201,13 @@ def windows(
     """
     numbers = [-(-whole // side) for whole, side in zip(size, window)]
     before = [(number * side - whole) // 2 * centered for number, side, whole in zip(numbers, window, size)]
-    found = []
-    for a in range(numbers[0]):
-        for b in range(numbers[1]):
-            places = []
-            for i in range(window[0]):
-                for j in range(window[1]):
-                    row, column = (
-                        (i * numbers[0] + a, j * numbers[1] + b) if dilated else (a * window[0] + i, b * window[1] + j)
-                    )
-                    row = (row + shift[0]) % (numbers[0] * window[0]) - before[0]
-                    column = (column + shift[1]) % (numbers[1] * window[1]) - before[1]
-                    places.append((row, column))
-            found.append(places)
-    return found
+
+    def place(axis: int, number: int, inside: int) -> int:
+        own = inside * numbers[axis] + number if dilated else number * window[axis] + inside
+        return (own + shift[axis]) % (numbers[axis] * window[axis]) - before[axis]
+
+    inside = [*product(*map(range, window))]
+    return [[(place(0, a, i), place(1, b, j)) for i, j in inside] for a, b in product(*map(range, numbers))]
 
 
 def wrapped(places: list[tuple[int, int]], window: Size) -> Tensor:
@@ -369,8 +360,7 @@ def mixed_attention(x: Tensor, w: Weights, heads: int, size: Size, stage: int) -
     if stage > 0:  # each head of a sample to mean zero and variance one over all of its map
         maps = [each - each.mean(dim=(1, 2), keepdim=True) for each in maps]
         maps = [each / (each.square().mean(dim=(1, 2), keepdim=True) + 1e-5).sqrt() for each in maps]
-    read = torch.cat([a @ v_h for a, v_h in zip(maps, split(v, heads))], dim=-1)
-    return linear(read, under(w, 'proj'))
+    return linear(torch.cat([a @ v_h for a, v_h in zip(maps, split(v, heads))], dim=-1), under(w, 'proj'))
 
 
 def rest(x, w, heads, stages=range(4), training=False):
@@ -706,8 +696,7 @@ def performer(x, w, heads, training=False):
 
 def pixel_logits(x: Tensor, w: Weights) -> Tensor:
     """Of each pixel its logit in each map, ``(N, P, L)``."""
-    hidden = gelu(linear(layer_norm(x, under(w, '0'), 1e-6), under(w, '1')))
-    return linear(hidden, under(w, '3'))
+    return linear(gelu(linear(layer_norm(x, under(w, '0'), 1e-6), under(w, '1'))), under(w, '3'))
 
 
 def learned_tokens(x: Tensor, w: Weights) -> Tensor:
@@ -895,14 +884,10 @@ def bottleneck(x: Tensor, w: Weights, training: bool, depth_groups: int = 1) -> 
     return relu(x + y)
 
 
-def at(x: Tensor, row: Tensor, column: Tensor) -> Tensor:
-    """A map ``(H, W, C)`` between its four pixels around a place; a pixel outside is zero (the authors' kernel)."""
-    i, j, value = math.floor(row.item()), math.floor(column.item()), torch.zeros_like(x[0, 0])
-    for y, down in ((i, 1 - (row - i)), (i + 1, row - i)):
-        for z, across in ((j, 1 - (column - j)), (j + 1, column - j)):
-            if 0 <= y < x.shape[0] and 0 <= z < x.shape[1]:
-                value = value + x[y, z] * down * across
-    return value
+def at(x: Tensor, points: Tensor) -> Tensor:
+    """A map between the four pixels around places ``(N, P, 2)``; a pixel outside is zero (the authors' kernel)."""
+    places = 2 * points / (torch.tensor(x.shape[1:3]) - 1) - 1  # from -1 to 1
+    return channels_first(F.grid_sample, x, places.flip(-1)[:, None], 'bilinear', 'zeros', True)[:, 0]
 
 
 def sampled(x: Tensor, w: Weights, heads: int, training: bool) -> Tensor:
@@ -914,9 +899,7 @@ def sampled(x: Tensor, w: Weights, heads: int, training: bool) -> Tensor:
     points = torch.tensor([points] * len(x), dtype=torch.float64)
     offsets, tokens = torch.zeros_like(points), 0
     for index, weights in enumerate(every(w, 'blocks')):
-        seen = torch.stack(
-            [torch.stack([at(own, *place) for place in places]) for own, places in zip(x, points + offsets)]
-        )
+        seen = at(x, points + offsets)
         points = points + offsets.detach()
         place = linear(points / torch.tensor([rows, columns]), under(w, 'position'))
         tokens = unbiased_block(seen + place + tokens, weights, heads)

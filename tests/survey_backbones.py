@@ -12,8 +12,6 @@ from torch.nn.functional import interpolate
 from vt.apis import find_config
 from vt.registry import MODELS
 
-BATCH_NORMS = (torch.nn.BatchNorm2d, torch.nn.BatchNorm1d)
-
 
 def read(name, whole=False):
     """The model of a config, or all of it."""
@@ -86,7 +84,7 @@ def randomise(part, by=0.3):
         taps = math.prod(parameter.shape[2:])  # of a kernel, whose sums of many would amplify rounding errors
         parameter.data.add_(by * taps**-0.5 * torch.randn_like(parameter))
     for module in part.modules():
-        if isinstance(module, BATCH_NORMS):
+        if isinstance(module, (torch.nn.BatchNorm2d, torch.nn.BatchNorm1d)):
             module.running_mean.normal_(std=0.3)
             module.running_var.uniform_(0.5, 2.0)
     return part
@@ -102,11 +100,9 @@ def assert_equal_with_gradients(part, equation, *inputs):
     """Outputs, and gradients of all inputs and parameters; ``equation`` takes the inputs and the weights."""
     for tensor in inputs:
         tensor.requires_grad_()
-    variables = [*inputs, *part.parameters()]
-    assert_same(part(*inputs), equation(*inputs, part.state_dict(keep_vars=True)), variables)
+    assert_same(part(*inputs), equation(*inputs, part.state_dict(keep_vars=True)), [*inputs, *part.parameters()])
 
 
 def bicubic(old, new, is_smooth=False):
     """The matrix that makes ``new`` values of ``old``; a smooth one has a kernel as wide as a new cell."""
-    rows = torch.eye(old)[:, None, None]
-    return interpolate(rows, (1, new), mode='bicubic', antialias=is_smooth).flatten(1).T
+    return interpolate(torch.eye(old)[:, None, None], (1, new), mode='bicubic', antialias=is_smooth).flatten(1).T
