@@ -1,6 +1,6 @@
 """The two operations by the published equations, random operands for them, and gradients of any kind."""
 
-import published_equations as published
+import published_equations as equations
 import torch
 from torch.autograd import grad
 from torch.nn.functional import relu
@@ -33,19 +33,19 @@ def with_gradients(function, *inputs):
     return value.detach(), torch.autograd.grad(value, leaves, direction_of(value))
 
 
-def published_tokenize(heads, scale):
+def tokenize(heads, scale):
     def function(pixels, queries):
         queries = queries.expand(len(pixels), -1, -1)
-        return torch.stack([published.filter_tokenizer(x, w.T, None, heads, scale) for x, w in zip(pixels, queries)])
+        return torch.stack([equations.filter_tokenizer(x, w.T, None, heads, scale) for x, w in zip(pixels, queries)])
 
     return function
 
 
-def published_project(scale, residual=False):
+def project(scale, residual=False):
     def function(pixels, keys, values):
         samples = []
         for x, k, v in zip(pixels, keys, values):
-            samples.append(torch.cat([published.softmax(x @ k_h.T * scale, 1) @ v_h for k_h, v_h in zip(k, v)], -1))
+            samples.append(torch.cat([equations.softmax(x @ k_h.T * scale, 1) @ v_h for k_h, v_h in zip(k, v)], -1))
         return torch.stack(samples) + (pixels if residual else 0)
 
     return function
@@ -61,10 +61,10 @@ def run_levels(tokenize_levels, project_onto_levels):
     return function
 
 
-def published_levels(queries, keys, values, *levels):
+def levels(queries, keys, values, *levels):
     """The same, level by level."""
-    tokens = [published_tokenize(1, 1.0)(x, rows) for x, rows in zip(levels, queries)]
-    read = [published_project(1.0, True)(x, k[:, None], v[:, None]) for x, k, v in zip(levels, keys, values)]
+    tokens = [tokenize(1, 1.0)(x, rows) for x, rows in zip(levels, queries)]
+    read = [project(1.0, True)(x, k[:, None], v[:, None]) for x, k, v in zip(levels, keys, values)]
     return torch.cat([x.flatten() for x in (*tokens, *read)])
 
 

@@ -3,35 +3,16 @@
 from itertools import product
 from types import SimpleNamespace
 
+import published_operations as published
 import pytest
 import torch
 from comparisons import assert_near
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from published_operations import (
-    MAPS,
-    ORDERS,
-    NoGradient,
-    penalty_gradients,
-    published_levels,
-    published_project,
-    published_tokenize,
-    random_pixels,
-    run_levels,
-    with_gradients,
-)
+from published_operations import MAPS, ORDERS, NoGradient, penalty_gradients, random_pixels, with_gradients
 from torch.autograd import grad
 
-from vt.ops import (
-    current_path,
-    fused,
-    project,
-    project_onto,
-    project_onto_levels,
-    tokenize,
-    tokenize_levels,
-    use_path,
-)
+from vt.ops import current_path, fused, project, project_onto, project_onto_levels, tokenize, tokenize_levels, use_path
 
 PATHS = ['plain', 'fused']
 
@@ -60,8 +41,8 @@ def test_both_operations_are_the_equations_with_second_gradients(n, p, c, num_to
     values = torch.randn(n, heads, num_tokens, c, dtype=torch.float64)
     function = project if option else project_onto
     operations = [
-        (lambda x, q: tokenize(x, q, heads, 0.7), published_tokenize(heads, 0.7), pixels, queries),
-        (lambda x, k, v: function(x, k, v, 0.7), published_project(0.7, residual=not option), pixels, keys, values),
+        (lambda x, q: tokenize(x, q, heads, 0.7), published.tokenize(heads, 0.7), pixels, queries),
+        (lambda x, k, v: function(x, k, v, 0.7), published.project(0.7, residual=not option), pixels, keys, values),
     ]
     for path, (ours, theirs, *inputs) in product(PATHS, operations):
         with use_path(path):
@@ -100,8 +81,8 @@ def test_a_map_of_any_layout_is_its_pixels(path, layout, function):
 
     def dense(x, q, k, v):
         pixels = layout(x).contiguous().flatten(2).mT.contiguous()
-        read = published_project(0.7, function is project_onto)(pixels, k, v).mT.reshape(n, c, height, width)
-        return read + published_tokenize(heads, 0.7)(pixels, q).sum()
+        read = published.project(0.7, function is project_onto)(pixels, k, v).mT.reshape(n, c, height, width)
+        return read + published.tokenize(heads, 0.7)(pixels, q).sum()
 
     operands = base, queries, keys, values
     with use_path(path):
@@ -132,8 +113,8 @@ def test_sharp_attention_in_low_precision(path, order, dtype):
     queries, keys = whole_numbers(5, 64, largest=3), whole_numbers(2, 1, 5, 64, largest=3)
     values = whole_numbers(2, 1, 5, 64, largest=2)
     assert 35 < (pixels @ queries.T).abs().max() < 100
-    exact = with_gradients(published_tokenize(1, 1.0), pixels, queries)
-    exact_read = with_gradients(published_project(1.0, True), pixels, keys, values)
+    exact = with_gradients(published.tokenize(1, 1.0), pixels, queries)
+    exact_read = with_gradients(published.project(1.0, True), pixels, keys, values)
     with use_path(path):
         ours = with_gradients(tokenize, pixels.to(dtype), queries.to(dtype))
         read = with_gradients(project_onto, pixels.to(dtype), keys.to(dtype), values.to(dtype))
@@ -169,7 +150,7 @@ def test_pixels_are_summed_in_chunks(samples, chunks, monkeypatch):
         pixels, queries = random_pixels(samples, num_pixels, 8, 'pixel-major'), torch.randn(3, 8, dtype=torch.float64)
         with use_path('fused'):
             ours = with_gradients(tokenize, pixels, queries)
-        assert_same(ours, with_gradients(published_tokenize(1, 1.0), pixels, queries))
+        assert_same(ours, with_gradients(published.tokenize(1, 1.0), pixels, queries))
 
 
 def test_one_place_chooses():
@@ -205,14 +186,14 @@ def levels_and_tokens(order, n=2):
 @pytest.mark.parametrize('order', ORDERS)
 def test_levels_are_each_by_itself_with_gradients_of_gradients(path, order):
     operands = levels_and_tokens(order)
-    function = run_levels(tokenize_levels, project_onto_levels)
+    function = published.run_levels(tokenize_levels, project_onto_levels)
     with use_path(path):
-        assert_same(with_gradients(function, *operands), with_gradients(published_levels, *operands))
+        assert_same(with_gradients(function, *operands), with_gradients(published.levels, *operands))
         leaves = [tensor.requires_grad_() for tensor in operands]
         ours = penalty_gradients(function, *leaves)
         with torch.no_grad():
-            torch.testing.assert_close(function(*leaves), published_levels(*leaves))
-    torch.testing.assert_close(ours, penalty_gradients(published_levels, *leaves), rtol=1e-9, atol=1e-10)
+            torch.testing.assert_close(function(*leaves), published.levels(*leaves))
+    torch.testing.assert_close(ours, penalty_gradients(published.levels, *leaves), rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize('path', PATHS)
@@ -227,8 +208,8 @@ def test_levels_without_gradients_are_left_alone(path):
         _, second, third = project_onto_levels(passed, keys, values)
         (tokens.square().sum() + second.square().sum() + NoGradient.apply(third).sum()).backward()
     exact = [tensor.detach().clone().requires_grad_(tensor.requires_grad) for tensor in (queries, *levels)]
-    tokens = [published_tokenize(1, 1.0)(x, rows) for x, rows in zip(exact[1:], exact[0])]
-    second = published_project(1.0, True)(exact[2], keys[1][:, None], values[1][:, None])
+    tokens = [published.tokenize(1, 1.0)(x, rows) for x, rows in zip(exact[1:], exact[0])]
+    second = published.project(1.0, True)(exact[2], keys[1][:, None], values[1][:, None])
     (sum(each.square().sum() for each in tokens) + second.square().sum()).backward()
     torch.testing.assert_close([x.grad for x in (queries, *levels)], [x.grad for x in exact])
 
@@ -240,7 +221,7 @@ def test_only_what_asks_for_a_gradient_gets_one(path):
         other.requires_grad_(False)
         with use_path(path):
             (first,) = grad(tokenize(pixels, queries).square().sum(), leaf, create_graph=True)
-        (exact,) = grad(published_tokenize(1, 1.0)(pixels, queries).square().sum(), leaf, create_graph=True)
+        (exact,) = grad(published.tokenize(1, 1.0)(pixels, queries).square().sum(), leaf, create_graph=True)
         torch.testing.assert_close(grad(first.square().sum(), leaf), grad(exact.square().sum(), leaf))
         other.requires_grad_()
 
@@ -270,4 +251,4 @@ def test_filters_learn_in_bfloat16_from_maps_with_a_mean(order, samples, kind):
 
     with use_path('fused'):
         ours = gradients(tokenize, torch.bfloat16)
-    assert_near(ours, gradients(published_tokenize(1, 1.0), torch.float64), 0.01)
+    assert_near(ours, gradients(published.tokenize(1, 1.0), torch.float64), 0.01)

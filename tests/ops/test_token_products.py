@@ -1,6 +1,7 @@
 """Products of tokens and matrices by oneDNN equal the BLAS's, and one of the two is chosen."""
 
 import copy
+from functools import partial
 
 import pytest
 import timm
@@ -113,8 +114,7 @@ def make_backbone():
     return backbone.eval()
 
 
-def make_transformer():
-    return timm.create_model('vit_tiny_patch16_224', img_size=32, depth=2, num_classes=3)
+make_transformer = partial(timm.create_model, 'vit_tiny_patch16_224', img_size=32, depth=2, num_classes=3)
 
 
 @pytest.mark.parametrize(('make', 'side', 'calls'), [(make_backbone, 64, None), (make_transformer, 32, 2 * 4 + 1)])

@@ -37,8 +37,7 @@ def test_numbers_on_the_gpu(tmp_path):
 
 
 def test_nothing_is_supported_on_a_cpu_or_without_triton(monkeypatch):
-    pixels = torch.zeros(1, 4, 16).bfloat16()
-    assert not triton_path.supports(pixels, 2)
+    assert not triton_path.supports(torch.zeros(1, 4, 16).bfloat16(), 2)
     monkeypatch.setenv('TRITON_INTERPRET', '1')  # with which the cases need it on a CPU
     monkeypatch.setitem(sys.modules, 'triton', None)
     assert not triton_path._can_run.__wrapped__('cpu', None)

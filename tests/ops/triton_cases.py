@@ -13,34 +13,14 @@ from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
+import published_operations as published
 import pytest
 import torch
 from comparisons import assert_near
-from published_operations import (
-    MAPS,
-    NoGradient,
-    direction_of,
-    penalty_gradients,
-    published_levels,
-    published_project,
-    published_tokenize,
-    random_pixels,
-    run_levels,
-    with_gradients,
-)
+from published_operations import MAPS, NoGradient, direction_of, penalty_gradients, random_pixels, with_gradients
 
-from vt.ops import (
-    current_path,
-    project,
-    project_onto,
-    project_onto_levels,
-    tokenize,
-    tokenize_levels,
-    triton_check,
-    triton_kernels,
-    triton_path,
-    use_path,
-)
+from vt import ops
+from vt.ops import current_path, tokenize, triton_check, triton_kernels, triton_path, use_path
 
 IS_INTERPRETED = os.environ.get('TRITON_INTERPRET') == '1'
 DEVICE = 'cpu' if IS_INTERPRETED else 'cuda'
@@ -51,7 +31,6 @@ REAL = [] if IS_INTERPRETED else [(1, 200 * 304, 256, 8), (8, 38 * 25, 256, 8), 
 DTYPES = [torch.bfloat16, torch.float16]
 # In the interpreter every third, in which each shape comes with one precision or more, and each of these with all else.
 CASES = [*product(SMALL + LARGEST + REAL, DTYPES, (True, False))][:: 3 if IS_INTERPRETED else 1]
-
 
 if IS_INTERPRETED:
     from triton import language as tl
@@ -89,7 +68,7 @@ def on_kernels(function):
     return run
 
 
-FUNCTIONS = tokenize, project, project_onto, tokenize_levels, project_onto_levels
+FUNCTIONS = tokenize, ops.project, ops.project_onto, ops.tokenize_levels, ops.project_onto_levels
 kernels = SimpleNamespace(**{function.__name__: on_kernels(function) for function in FUNCTIONS})
 
 
@@ -117,20 +96,17 @@ def assert_rounds_alone(ours, function, inputs, bounds):
     assert all(error <= bound * step for error, bound in zip(errors, bounds, strict=True)), errors
 
 
-@pytest.mark.parametrize(('shape', 'dtype', 'shared'), CASES)
-def test_tokenize_equals_the_equation(shape, dtype, shared):
-    pixels, queries, *_ = operands(shape, dtype, sharpness=2.0, shared=shared)
+@pytest.mark.parametrize(('shape', 'dtype', 'option'), CASES)
+def test_both_operations_are_the_equations(shape, dtype, option):
+    """With queries of all samples, and a residual, or without."""
+    pixels, queries, keys, values = operands(shape, dtype, sharpness=2.0, shared=option)
     assert triton_path.supports(pixels, queries.shape[-2])
     ours = gradients_of(lambda x, q: kernels.tokenize(x, q, 1, 0.5), pixels, queries)
-    assert_rounds_alone(ours, published_tokenize(1, 0.5), (pixels, queries), (0.5, 1, 1))
+    assert_rounds_alone(ours, published.tokenize(1, 0.5), (pixels, queries), (0.5, 1, 1))
 
-
-@pytest.mark.parametrize(('shape', 'dtype', 'residual'), CASES)
-def test_project_equals_the_equation(shape, dtype, residual):
-    pixels, _, keys, values = operands(shape, dtype, sharpness=2.0)
-    function = kernels.project_onto if residual else kernels.project
+    function = kernels.project_onto if option else kernels.project
     ours = gradients_of(lambda x, k, v: function(x, k, v, 0.5), pixels, keys, values)
-    assert_rounds_alone(ours, published_project(0.5, residual), (pixels, keys, values), (0.5, 1, 1, 1))
+    assert_rounds_alone(ours, published.project(0.5, option), (pixels, keys, values), (0.5, 1, 1, 1))
 
 
 LEVELS = [(70, 35, 9, 1), (3,)] + ([] if IS_INTERPRETED else [(200 * 304, 100 * 152, 50 * 76, 25 * 38)])
@@ -143,8 +119,8 @@ def test_levels_are_each_by_itself(pixels, shared):
     levels = [operands((n, p, c, num_tokens))[0] for p in pixels]
     tokens = [torch.randn(len(pixels), images, num_tokens, c) for images in (1 if shared else n, n, n)]
     inputs = [tensor.to(levels[0]) / c**0.5 for tensor in tokens] + levels
-    function = run_levels(kernels.tokenize_levels, kernels.project_onto_levels)
-    assert_rounds_alone(gradients_of(function, *inputs), published_levels, inputs, (0.5, *[1] * len(inputs)))
+    function = published.run_levels(kernels.tokenize_levels, kernels.project_onto_levels)
+    assert_rounds_alone(gradients_of(function, *inputs), published.levels, inputs, (0.5, *[1] * len(inputs)))
     value = function(*inputs)
     with torch.no_grad():
         assert torch.equal(function(*inputs), value)
@@ -183,9 +159,9 @@ def test_low_precision_rounds_and_nothing_more(kind, dtype, shape):
     deviation = pixels.double() - pixels.double().mean((0, 1))
     offset = (pixels.double().norm() / deviation.norm()).item()  # 1 for a map whose mean is 0
     tokenized = gradients_of(kernels.tokenize, pixels, queries)
-    assert_rounds_alone(tokenized, published_tokenize(1, 1.0), (pixels, queries), (0.3, 0.5, 0.5 * offset))
+    assert_rounds_alone(tokenized, published.tokenize(1, 1.0), (pixels, queries), (0.3, 0.5, 0.5 * offset))
     read = gradients_of(kernels.project_onto, pixels, keys, values)
-    assert_rounds_alone(read, published_project(1.0, True), (pixels, keys, values), (0.3, 0.5, 0.5, 0.5))
+    assert_rounds_alone(read, published.project(1.0, True), (pixels, keys, values), (0.3, 0.5, 0.5, 0.5))
 
 
 @pytest.mark.parametrize('largest', [8.0, 64.0])
@@ -208,7 +184,7 @@ def test_weights_of_many_pixels_in_fp16(monkeypatch):
         monkeypatch.setitem(how, 'BLOCK_P', 2048 if IS_INTERPRETED else how['BLOCK_P'])  # for a fast interpreter
     pixels, queries, *_ = operands((1, 2**18, 16, 1), torch.float16)
     _, *ours = gradients_of(lambda x, q: 256 * kernels.tokenize(x, q), pixels, queries)
-    exact = gradients_of(lambda x, q: 256 * published_tokenize(1, 1.0)(x, q), pixels.double(), queries.double())
+    exact = gradients_of(lambda x, q: 256 * published.tokenize(1, 1.0)(x, q), pixels.double(), queries.double())
     assert_near([own.double() for own in ours], exact[1:], 0.5 * torch.finfo(torch.float16).eps)
 
 
@@ -219,9 +195,9 @@ def test_logits_of_fifty_on_each_side():
         tensor.copy_(torch.randint(-largest, largest + 1, tensor.shape))
     assert 30 < (pixels.float() @ queries.float().T).abs().max() < 100
     ours = gradients_of(kernels.tokenize, pixels, queries)
-    assert_rounds_alone(ours, published_tokenize(1, 1.0), (pixels, queries), (0.5, 1, 2))
+    assert_rounds_alone(ours, published.tokenize(1, 1.0), (pixels, queries), (0.5, 1, 2))
     ours = gradients_of(kernels.project, pixels, keys, values)
-    assert_rounds_alone(ours, published_project(1.0), (pixels, keys, values), (0.5, 2, 2, 1))
+    assert_rounds_alone(ours, published.project(1.0), (pixels, keys, values), (0.5, 2, 2, 1))
 
 
 def test_only_wanted_gradients_are_returned():
@@ -255,11 +231,10 @@ def test_strided_operands():
     pixels, queries, keys, values = operands((2, 70, 32, 6), torch.float16)
     pixels, queries, keys, values = pixels[:, ::2, 16:], queries[::2, 16:], keys[..., ::2, 16:], values[..., ::2, 16:]
     ours = gradients_of(kernels.tokenize, pixels, queries)
-    assert_rounds_alone(ours, published_tokenize(1, 1.0), (pixels, queries), (0.5, 1, 1))
+    assert_rounds_alone(ours, published.tokenize(1, 1.0), (pixels, queries), (0.5, 1, 1))
     ours = gradients_of(lambda *x: kernels.project(*x)[:, :, ::3], pixels, keys, values)
-    assert_rounds_alone(ours, lambda *x: published_project(1.0)(*x)[:, :, ::3], (pixels, keys, values), (0.5, 1, 1, 1))
-    own = queries.expand(2, -1, -1)
-    assert torch.equal(kernels.tokenize(pixels, own), kernels.tokenize(pixels, queries))
+    assert_rounds_alone(ours, lambda *x: published.project(1.0)(*x)[:, :, ::3], (pixels, keys, values), (0.5, 1, 1, 1))
+    assert torch.equal(kernels.tokenize(pixels, queries.expand(2, -1, -1)), kernels.tokenize(pixels, queries))
     one = gradients_of(kernels.tokenize, pixels[:1], queries.expand(1, -1, -1))
     assert one[2].shape == (1, 3, 16)
 
@@ -277,7 +252,7 @@ class Pair(torch.nn.Module):
     def forward(self, pixels, queries):
         with use_path('triton'):
             tokens = tokenize(pixels, queries, 1, 0.5).unsqueeze(1)
-            return project_onto(pixels, tokens, tokens, 0.5)
+            return ops.project_onto(pixels, tokens, tokens, 0.5)
 
 
 @pytest.mark.gpu
@@ -295,19 +270,18 @@ def test_autocast_casts_as_a_matrix_product():
     pixels, queries, keys, values = (tensor.float() for tensor in operands((2, 35, 16, 5)))
     with use_path('triton'), torch.autocast(DEVICE, torch.bfloat16):
         tokens, *gradients = gradients_of(tokenize, pixels, queries)
-        read, *more = gradients_of(project, pixels, keys.bfloat16(), values)
+        read, *more = gradients_of(ops.project, pixels, keys.bfloat16(), values)
     assert tokens.dtype == read.dtype == torch.bfloat16
     assert [gradient.dtype for gradient in gradients + more] == [torch.float32] * 3 + [torch.bfloat16, torch.float32]
-    half = kernels.tokenize(pixels.bfloat16(), queries.bfloat16())
-    torch.testing.assert_close(tokens, half, rtol=0, atol=0)
+    torch.testing.assert_close(tokens, kernels.tokenize(pixels.bfloat16(), queries.bfloat16()), rtol=0, atol=0)
 
 
 def test_gradients_of_gradients_equal_the_equations():
     pixels, queries, keys, values = (tensor.requires_grad_() for tensor in operands(SMALL[0], torch.float16))
     cases = [
-        (kernels.tokenize, published_tokenize(1, 1.0), (pixels, queries)),
-        (kernels.project, published_project(1.0), (pixels, keys, values)),
-        (kernels.project_onto, published_project(1.0, True), (pixels, keys, values)),
+        (kernels.tokenize, published.tokenize(1, 1.0), (pixels, queries)),
+        (kernels.project, published.project(1.0), (pixels, keys, values)),
+        (kernels.project_onto, published.project(1.0, True), (pixels, keys, values)),
     ]
     for ours, theirs, leaves in cases:
         exact = penalty_gradients(theirs, *(leaf.detach().double().cpu().requires_grad_() for leaf in leaves))
@@ -343,43 +317,30 @@ def nothing_tried(monkeypatch):
     monkeypatch.setattr(triton_check, '_tried', {})
 
 
-class Kernel:
+class Kernel(SimpleNamespace):
     """A kernel that is launched by another function of the grid and the operands."""
-
-    def __init__(self, launch):
-        self.launch = launch
 
     def __getitem__(self, grid):
         return partial(self.launch, grid)
 
 
-TOKENS = triton_kernels.project_kernel.arg_names.index('keys')
-
-
-def make_sharper(kernel):
-    """Wrong: its operand is twice as large."""
-
-    def launch(grid, *operands, **options):
-        kernel[grid](*operands[:TOKENS], 2 * operands[TOKENS], *operands[TOKENS + 1 :], **options)
-
-    return Kernel(launch)
-
-
-def forget(name):
-    """Wrong: an option or operand of the kernel has no effect."""
+def spoil(name):
+    """Wrong: an option of the kernel has no effect, or an operand another one."""
 
     def make_wrong(kernel):
         def launch(grid, *operands, **options):
             changed = dict(zip(kernel.arg_names, operands))
             if name == 'ONTO':
                 options['ONTO'] = False
+            elif name in ('keys', 'queries'):
+                changed[name] = 2 * changed[name]
             elif name == 'Q':  # every sample has the queries of the first
                 changed['Q'], changed['queries'] = 1, changed['queries'][:, :1].contiguous()
             kernel[grid](*changed.values(), **options)
             if name == 'sums':
                 changed['sums'].mul_(7)
 
-        return Kernel(launch)
+        return Kernel(launch=launch)
 
     return make_wrong
 
@@ -388,7 +349,7 @@ def fail(error):
     def launch(*operands, **options):
         raise error
 
-    return lambda kernel: Kernel(launch)
+    return lambda kernel: Kernel(launch=launch)
 
 
 BROKEN = fail(RuntimeError('out of resources: shared memory'))
@@ -398,13 +359,13 @@ FULL = fail(torch.OutOfMemoryError('CUDA out of memory'))  # of a device whose m
 @pytest.mark.parametrize(
     ('kernel', 'make_wrong', 'message'),
     [
-        ('tokenize_kernel', make_sharper, 'tokens: they are off by'),
-        ('project_kernel', make_sharper, 'read pixels: they are off by'),
-        ('project_backward_kernel', make_sharper, 'dX: they are off by'),
+        ('tokenize_kernel', spoil('queries'), 'tokens: they are off by'),
+        ('project_kernel', spoil('keys'), 'read pixels: they are off by'),
+        ('project_backward_kernel', spoil('keys'), 'dX: they are off by'),
         ('tokenize_backward_kernel', BROKEN, 'RuntimeError: out of resources'),
-        ('tokenize_backward_kernel', forget('sums'), 'sums of dX: they are off by'),
-        ('tokenize_backward_kernel', forget('ONTO'), 'dX: they are off by'),
-        ('tokenize_kernel', forget('Q'), 'tokens: they are off by'),
+        ('tokenize_backward_kernel', spoil('sums'), 'sums of dX: they are off by'),
+        ('tokenize_backward_kernel', spoil('ONTO'), 'dX: they are off by'),
+        ('tokenize_kernel', spoil('Q'), 'tokens: they are off by'),
     ],
 )
 def test_a_wrong_kernel_is_left_out_with_one_warning(monkeypatch, kernel, make_wrong, message):
@@ -415,9 +376,9 @@ def test_a_wrong_kernel_is_left_out_with_one_warning(monkeypatch, kernel, make_w
         for _ in range(2):
             assert current_path(pixels, 5) == 'fused'
             tokenized = gradients_of(tokenize, pixels, queries)
-            read = gradients_of(project_onto, pixels, keys, values)
-    assert_rounds_alone(tokenized, published_tokenize(1, 1.0), (pixels, queries), (1, 2, 2))
-    assert_rounds_alone(read, published_project(1.0, True), (pixels, keys, values), (1, 2, 2, 2))
+            read = gradients_of(ops.project_onto, pixels, keys, values)
+    assert_rounds_alone(tokenized, published.tokenize(1, 1.0), (pixels, queries), (1, 2, 2))
+    assert_rounds_alone(read, published.project(1.0, True), (pixels, keys, values), (1, 2, 2, 2))
     (warning,) = caught
     for part in (message, '16 channels, 5 tokens and torch.bfloat16', f'torch {torch.__version__}', 'Triton'):
         assert part in str(warning.message)
