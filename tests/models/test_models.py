@@ -27,25 +27,18 @@ from survey_backbones import SIZES, assert_equal_with_gradients, build, randomis
 from tool_runner import ROOT
 from torch import nn
 
+import vt
 from docs.reports.references import measure_difference
 from vt.apis import find_config
 from vt.engine.counting import count_complexity
-from vt.models import (
-    VTFPN,
-    ClusteringTokenizer,
-    PoolingTokenizer,
-    TokenEncoder,
-    VTResNet,
-    VTResNetAnywhere,
-    VTResNetCIFAR,
-    record_attention,
-)
+from vt.models import VTFPN, TokenEncoder, VTResNet, VTResNetAnywhere, VTResNetCIFAR, record_attention
 from vt.models.visual_transformers.vt_stage import HasVTStages
 
 pytestmark = pytest.mark.filterwarnings('ignore:Unnecessary conv bias')  # as the authors have it
 SLOW = pytest.mark.slow
 EARLY = Config.fromfile(ROOT / 'configs/_base_/models/vt-early.py')
 SMALL = dict(num_tokens=4, token_channels=32)
+DRAWN = SMALL | dict(zero_init_residual=False)
 LEVELS = [(8, 12, 8), (16, 6, 4)]  # of VT-FPN
 
 
@@ -65,18 +58,12 @@ class Modules(nn.Module):
 OF_VT = {
     'modules': (Modules, (16, 5, 3)),
     'early modules': (lambda: Modules(**EARLY.early_backbone), (16, 5, 3)),
-    'pooling tokenizer': (lambda: PoolingTokenizer(8, 12, num_tokens=4), (8, 5, 3)),
-    'clustering tokenizer': (lambda: ClusteringTokenizer(8, 12, num_tokens=4), (8, 5, 3)),
-    'VT-ResNet': (lambda: VTResNet(18, **SMALL, zero_init_residual=False), (3, 64, 64)),
-    'VT-ResNet for small images': (lambda: VTResNetCIFAR(18, **SMALL, zero_init_residual=False), (3, 16, 16)),
-    'modules at two stages': (
-        lambda: VTResNetAnywhere(18, **SMALL, zero_init_residual=False, positions=('layer2', 'layer4')),
-        (3, 64, 64),
-    ),
-    'early VT-ResNet': (
-        lambda: VTResNet(18, num_tokens=4, token_channels=256, zero_init_residual=False, **EARLY.early_backbone),
-        (3, 64, 64),
-    ),
+    'pooling tokenizer': (lambda: vt.PoolingTokenizer(8, 12, num_tokens=4), (8, 5, 3)),
+    'clustering tokenizer': (lambda: vt.ClusteringTokenizer(8, 12, num_tokens=4), (8, 5, 3)),
+    'VT-ResNet': (lambda: VTResNet(18, **DRAWN), (3, 64, 64)),
+    'VT-ResNet for small images': (lambda: VTResNetCIFAR(18, **DRAWN), (3, 16, 16)),
+    'modules at two stages': (lambda: VTResNetAnywhere(18, **DRAWN, positions=('layer2', 'layer4')), (3, 64, 64)),
+    'early VT-ResNet': (lambda: VTResNet(18, **DRAWN | dict(token_channels=256), **EARLY.early_backbone), (3, 64, 64)),
     'VT-FPN': (lambda: VTFPN([8, 16], 16, token_channels=32), LEVELS),
     'early VT-FPN': (lambda: VTFPN([8, 16], 32, token_channels=64, groups=1, **EARLY.early_neck), LEVELS),
     'class token': (lambda: TokenEncoder(64, num_tokens=8), [(64, 4, 5)]),
@@ -87,19 +74,17 @@ MVITS = {
     'MViT of images': dict(num_frames=None),
     'MViTv2 of images': dict(version=2, num_frames=None, class_tokens=0),
     'MViT, maxima': dict(pooling='max', kernel='s+1', skip='raw'),
-    'MViT, averages': dict(
-        pooling='average', kernel='2s+1', skip='none', position=dict(type='vt.AbsolutePosition')
-    ),
+    'MViT, averages': dict(pooling='average', kernel='2s+1', skip='none', position=dict(type='vt.AbsolutePosition')),
     'MViT, maxima of even kernels': dict(pooling='max', kernel='s'),
     'MViT, averages of even kernels': dict(pooling='average', kernel=4, class_tokens=0, num_frames=None),
 }  # fmt: skip
 SURVEY_MODELS = json.loads((ROOT / 'docs/reports/survey_models.json').read_text())['models']
 OWN = [name for name, entry in SURVEY_MODELS.items() if 'backbone_of' not in entry]
 STAGED = [*OWN, 'hrformer-small', 'MViT', 'MViTv2 of images']
+COMPILED = [*OWN, 'hrformer-small', *MVITS]
 MODELS_OF_ALL = [*OF_VT, *MVITS, *OWN]
 # Biases that all logits of a softmax share, and those that ResT's attention cancels, whose normalised rows sum to 0.
 CANCELLED = r'(pool_key\.norm|part\.(key|mix\.0|key_value|reduce\.norm)|tokenizer\.maps\.3)\.bias|bias\.from_messenger'
-REFERENCES = [name for name, entry in SURVEY_MODELS.items() if 'reference' in entry]
 
 
 def on(size, batch=2, stages=None, built=None, training=False):
@@ -135,10 +120,8 @@ EQUATIONS = {
     'gg-tiny': (published.gg, 'average', [
         on((28, 56), stages=[2, 3]), on((14, 42), 1, stages=[1]), on((6, 10), 1, stages=[3]),
         *WINDOWED], (3, 6, 12, 24), 0.2),
-    'localvit-small': (published.localvit, 'class_tokens', [
-        on((32, 48)), on((48, 32), 1, training=True)], (8,), 0.1),
-    'deepvit-small': (published.deepvit, 'class_tokens', [
-        on((32, 48)), on((48, 32), 1, training=True)], (12,), 0.2),
+    'localvit-small': (published.localvit, 'class_tokens', [on((32, 48)), on((48, 32), 1, training=True)], (8,), 0.1),
+    'deepvit-small': (published.deepvit, 'class_tokens', [on((32, 48)), on((48, 32), 1, training=True)], (12,), 0.2),
     't2t-vit-t-14': (published.t2t, 'class_tokens', [on((32, 48)), on((37, 50), 1)], (6,), 0.1),
     'swin-tiny': (published.swin, 'average', [
         on((28, 56), stages=[2, 3]), on((14, 14), 1, stages=[3]), on((6, 10), 1, stages=[3]),
@@ -216,14 +199,12 @@ def test_last_class_token_looks_at_those_of_all_blocks(training):
         layers = published.ceit(x.permute(0, 2, 3, 1), published.under(weights, 'parts.0'), [4], training)
         return published.layerwise_class_attention(layers, published.under(weights, 'parts.1'), heads=4)
 
-    model = Alone(backbone, randomise(MODELS.build(neck)))
-    assert_equal_with_gradients(model, theirs, torch.randn(2, 3, 32, 48))
+    assert_equal_with_gradients(Alone(backbone, randomise(MODELS.build(neck))), theirs, torch.randn(2, 3, 32, 48))
 
 
 @pytest.mark.usefixtures('double_precision')
 @pytest.mark.parametrize(
-    ('size', 'built', 'training'),
-    [((28, 56), (28, 56), False), ((56, 28), (56, 28), True), ((100, 75), 224, False)],
+    ('size', 'built', 'training'), [((28, 56), (28, 56), False), ((56, 28), (56, 28), True), ((100, 75), 224, False)]
 )
 def test_resolutions_and_their_fusion_are_their_equations(size, built, training):
     torch.manual_seed(sum(size))
@@ -235,11 +216,10 @@ def test_resolutions_and_their_fusion_are_their_equations(size, built, training)
         maps = published.hrformer(maps, published.under(weights, 'parts.0'), heads, training)
         return published.scale_fusion(maps, published.under(weights, 'parts.1'), training).permute(0, 3, 1, 2)
 
-    model = Alone(backbone, randomise(neck)).train(training)
-    assert_equal_with_gradients(model, theirs, torch.randn(2, 3, *size))
+    assert_equal_with_gradients(Alone(backbone, randomise(neck)).train(training), theirs, torch.randn(2, 3, *size))
 
 
-@pytest.mark.parametrize('name', REFERENCES)
+@pytest.mark.parametrize('name', [name for name, entry in SURVEY_MODELS.items() if 'reference' in entry])
 def test_a_public_checkpoint_gives_the_references_logits(name):
     config, entry, options = read(name, whole=True), SURVEY_MODELS[name], {}
     if name in ('vit-base', 'cait-s24'):  # whose blocks are many and alike
@@ -254,21 +234,20 @@ def public_swin(kind, size):
     return kind(arch=arch, pad_small_map=size == (256, 192), out_indices=(3,), drop_path_rate=0.0, **options)
 
 
+TWINS = (16, 32, 64, 128), (1, 2, 4, 8)
+
+
+def public_twins(size):
+    return timm.create_model('twins_svt_small', embed_dims=TWINS[0], num_heads=TWINS[1], depths=(2, 2, 2, 2))
+
+
 # Of public code with random weights: channels, heads, a function of the images' size that makes it, its output of an
 # image, and the error. At the size of poses a side is shorter than a window, which MMPretrain's pads if asked; it has
 # the offsets of the second Swin in float32.
 PUBLIC = {
     'swin-tiny': ((6, 12, 24, 48), (1, 2, 2, 4), partial(public_swin, SwinTransformer), lambda m, x: m(x)[0], 1e-12),
     'swinv2-tiny': ((6, 12, 24, 48), (1, 2, 2, 4), partial(public_swin, SwinTransformerV2), lambda m, x: m(x)[0], 1e-5),
-    'twins-svt-small': (
-        (16, 32, 64, 128),
-        (1, 2, 4, 8),
-        lambda size: timm.create_model(
-            'twins_svt_small', embed_dims=(16, 32, 64, 128), num_heads=(1, 2, 4, 8), depths=(2, 2, 2, 2)
-        ),
-        lambda m, x: m.forward_features(x).mean(dim=1),
-        1e-8,
-    ),
+    'twins-svt-small': (*TWINS, public_twins, lambda m, x: m.forward_features(x).mean(dim=1), 1e-8),
 }
 
 
@@ -325,14 +304,11 @@ def make(name, **options):
     return model.eval(), draw
 
 
-def flat(outs):
-    return [each for out in outs for each in (out if isinstance(out, tuple) else (out,))]
-
-
 def run(model, samples):
     """The outputs, flat; a neck takes the list."""
     outs = model(samples if isinstance(model, (VTFPN, TokenEncoder)) else samples[0])
-    return flat(outs if isinstance(outs, tuple) else (outs,))
+    outs = outs if isinstance(outs, tuple) else (outs,)
+    return [each for out in outs for each in (out if isinstance(out, tuple) else (out,))]
 
 
 @pytest.mark.parametrize('name', MODELS_OF_ALL)
@@ -401,9 +377,8 @@ def test_every_layer_has_a_depth(name):
     assert model.get_layer_depth('head.fc.weight', 'backbone.') == (num_layers - 1, num_layers)
     if name == 'hrformer-small':  # whose branches are beside each other
         return
-    blocks = [
-        (f'stages.{stage}', block) for stage, each in enumerate(model.stages) for block in range(len(each.blocks))
-    ]
+    lengths = {f'stages.{stage}': len(each.blocks) for stage, each in enumerate(model.stages)}
+    blocks = [(stage, block) for stage, length in lengths.items() for block in range(length)]
     for number, (stage, block) in enumerate(blocks, start=1):
         assert {depth for key, depth in depths.items() if key.startswith(f'{stage}.blocks.{block}.')} == {number}
         embed = {depth for key, depth in depths.items() if key.startswith(f'{stage}.embed.')} if not block else set()
@@ -430,10 +405,7 @@ def test_every_attention_is_recorded(name):
             torch.testing.assert_close(maps.sum(dim=-1), torch.ones(maps.shape[:-1]))
 
 
-@pytest.mark.parametrize(
-    'name',
-    [each if each == 'swin-tiny' else pytest.param(each, marks=SLOW) for each in [*OWN, 'hrformer-small', *MVITS]],
-)
+@pytest.mark.parametrize('name', [pytest.param(each, marks=[SLOW] * (each != 'swin-tiny')) for each in COMPILED])
 def test_compiled_in_one_graph_and_exported(name):
     model, draw = make(name)
     samples = draw(2)

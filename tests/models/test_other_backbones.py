@@ -54,8 +54,7 @@ def test_vt_modules_and_a_linear_head_learn_on_frozen_maps(name):
         model = MODELS.build(dict(type='ImageClassifier', backbone=backbone, neck=dict(type=neck), head=head)).train()
         patch = DINO[name]['patch_size']
         model(torch.randn(2, 3, 2 * patch, 2 * patch)).square().sum().backward()
-        states = {module.training for key, module in model.named_modules() if 'model.' in key}
-        assert states == {False}
+        assert {module.training for key, module in model.named_modules() if 'model.' in key} == {False}
         for key, parameter in model.named_parameters():
             assert (parameter.grad is None) == ('backbone.model.' in key), key
 

@@ -12,19 +12,9 @@ from hypothesis import strategies as st
 from mmengine.config import Config
 from tool_runner import ROOT
 
+import vt
 from vt.engine.counting import count_complexity
-from vt.models import (
-    ClusteringTokenizer,
-    DynamicTokenizer,
-    FilterTokenizer,
-    GraphConvolution,
-    PoolingTokenizer,
-    Projector,
-    RecurrentTokenizer,
-    TokenEncoder,
-    TokenTransformer,
-    ValueTransformer,
-)
+from vt.models import FilterTokenizer, Projector, TokenEncoder, TokenTransformer, ValueTransformer
 from vt.models.visual_transformers.clustering_tokenizer import cluster_pixels
 from vt.models.visual_transformers.pooling_tokenizer import nearest_square
 from vt.models.visual_transformers.vt_stage import HasVTStages
@@ -33,29 +23,19 @@ from vt.ops import use_path
 GRIDS = [None, dict(size=4, downsamples=1), dict(size=8, downsamples=2), dict(size=3, downsamples=0)]
 GRIDS = [grid and dict(type='vt.PositionEncoder', **grid) for grid in GRIDS]
 # Of a part its equation, which takes the map, tokens or both, and the options that are drawn.
+HEADS, LOGITS = ('num_heads', 'groups'), ('num_heads', 'groups', 'scale_logits')
+STATIC = partial(FilterTokenizer, scale_logits=True, value_matrix=True)
 PARTS = {
-    'filter tokenizer': (FilterTokenizer, equations.filter_tokenizer, 'num_tokens num_heads groups scale_logits'),
-    'recurrent tokenizer': (
-        RecurrentTokenizer,
-        equations.recurrent_tokenizer,
-        'num_tokens num_heads groups scale_logits',
-    ),
-    'transformer': (partial(TokenTransformer, qk_channels=8), equations.transformer, 'num_heads groups scale_logits'),
-    'projector': (Projector, equations.projector, 'num_heads groups scale_logits value_matrix query_groups'),
-    'static tokenizer': (
-        partial(FilterTokenizer, scale_logits=True, value_matrix=True),
-        equations.static_tokenizer,
-        'num_tokens groups position_encoder',
-    ),
-    'dynamic tokenizer': (
-        DynamicTokenizer,
-        equations.dynamic_tokenizer,
-        'num_tokens num_heads groups position_encoder',
-    ),
-    'value transformer': (ValueTransformer, equations.value_transformer, 'num_heads groups'),
-    'pooling tokenizer': (PoolingTokenizer, equations.pooling_tokenizer, 'num_tokens'),
-    'clustering tokenizer': (ClusteringTokenizer, equations.clustering_tokenizer, 'num_tokens'),
-    'graph convolution': (GraphConvolution, equations.graph_convolution, 'num_tokens'),
+    'filter tokenizer': (FilterTokenizer, equations.filter_tokenizer, 'num_tokens', *LOGITS),
+    'recurrent tokenizer': (vt.RecurrentTokenizer, equations.recurrent_tokenizer, 'num_tokens', *LOGITS),
+    'transformer': (partial(TokenTransformer, qk_channels=8), equations.transformer, *LOGITS),
+    'projector': (Projector, equations.projector, *LOGITS, 'value_matrix', 'query_groups'),
+    'static tokenizer': (STATIC, equations.static_tokenizer, 'num_tokens', 'groups', 'position_encoder'),
+    'dynamic tokenizer': (vt.DynamicTokenizer, equations.dynamic_tokenizer, 'num_tokens', *HEADS, 'position_encoder'),
+    'value transformer': (ValueTransformer, equations.value_transformer, *HEADS),
+    'pooling tokenizer': (vt.PoolingTokenizer, equations.pooling_tokenizer, 'num_tokens'),
+    'clustering tokenizer': (vt.ClusteringTokenizer, equations.clustering_tokenizer, 'num_tokens'),
+    'graph convolution': (vt.GraphConvolution, equations.graph_convolution, 'num_tokens'),
 }
 
 
@@ -63,14 +43,14 @@ PARTS = {
 @settings(max_examples=15)
 @given(SHAPES, st.booleans(), st.booleans(), st.sampled_from([1, 2, 4]), st.sampled_from(GRIDS))
 def test_a_part_is_its_equation(name, shape, scale_logits, value_matrix, query_groups, position_encoder):
-    kind, equation, names = PARTS[name]
+    kind, equation, *names = PARTS[name]
     *size, num_heads, groups = shape
     if name == 'dynamic tokenizer':
         size[4] += size[4] % 2  # half of the tokens are made anew
         groups = max(num_heads, groups)
     drawn = dict(num_tokens=size[4], num_heads=num_heads, groups=groups, scale_logits=scale_logits)
     drawn |= dict(value_matrix=value_matrix, query_groups=query_groups, position_encoder=position_encoder)
-    options = {key: drawn[key] for key in names.split()}
+    options = {key: drawn[key] for key in names}
     inputs = dict(zip(('x', 'tokens'), random_map_and_tokens(*size)))
     inputs = {key: each for key, each in inputs.items() if key in signature(equation).parameters}
     part = kind(size[1], size[5], **options) if 'x' in inputs else kind(size[5], **options)
@@ -129,10 +109,8 @@ def test_half_precision_is_near_float64(version, dtype, memory_format):
 def test_normalisation_is_an_option_of_every_part(part):
     parts = dict(tokenizer={}, relation={}, projector={})
     parts[part] = dict(norm_cfg=dict(type='LN'))
-    (module,), (with_norm,) = (
-        HasVTStages(num_tokens=4, token_channels=12, **options).build_stage(8, [0.0], 'featmap')
-        for options in ({}, parts)
-    )
+    makers = (HasVTStages(num_tokens=4, token_channels=12, **options) for options in ({}, parts))
+    (module,), (with_norm,) = (maker.build_stage(8, [0.0], 'featmap') for maker in makers)
     missing, extra = with_norm.load_state_dict(module.state_dict(), strict=False)
     assert missing
     assert all('norm' in name for name in missing)
@@ -156,8 +134,7 @@ def test_stochastic_depth_acts_in_training_only():
 
 
 def test_a_centre_that_loses_its_pixels_stays():
-    x = torch.ones(1, 3, 2, 2)
-    assert torch.allclose(cluster_pixels(x, (2, 2), 3), torch.full((1, 4, 3), 3**-0.5))
+    assert torch.allclose(cluster_pixels(torch.ones(1, 3, 2, 2), (2, 2), 3), torch.full((1, 4, 3), 3**-0.5))
 
 
 @pytest.mark.parametrize(('cells', 'grid'), [(1, (1, 1)), (8, (2, 4)), (16, (4, 4)), (32, (4, 8)), (7, (1, 7))])

@@ -16,13 +16,9 @@ from vt.engine.launch import build_runner
 from vt.engine.processes.sync_batch_norm import CPUSyncBatchNorm
 from vt.models.recomputation import keep_statistics_in_backward, recompute
 
-NORMS = dict(
-    usual=nn.BatchNorm2d,
-    cumulative=partial(nn.BatchNorm2d, momentum=None),
-    plain=partial(nn.BatchNorm2d, affine=False),
-    synchronised=CPUSyncBatchNorm,
-    instance=partial(nn.InstanceNorm2d, track_running_stats=True),
-)
+NORMS = dict(usual=nn.BatchNorm2d, cumulative=partial(nn.BatchNorm2d, momentum=None), synchronised=CPUSyncBatchNorm)
+NORMS['plain'] = partial(nn.BatchNorm2d, affine=False)
+NORMS['instance'] = partial(nn.InstanceNorm2d, track_running_stats=True)
 CALLS = dict(reentrant=partial(checkpoint, use_reentrant=True), tidy=partial(checkpoint, use_reentrant=False))
 CALLS['recompute'] = recompute
 

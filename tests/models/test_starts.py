@@ -33,6 +33,11 @@ TWINS = 'Meituan-AutoML/Twins c1ff671 gvt.py, CPVTV2._init_weights'
 PVTV2 = 'whai362/PVT 57e2dfa classification/pvt_v2.py'
 CONVOLUTIONS = [(r'Conv2d\.weight', 'fan_out'), (r'Conv2d\.bias', 'zeros')]
 AS_CONVOLUTIONS = [(r'backbone.*fc[12] Linear\.(weight|bias)', 'pytorch')]
+SQUEEZED = [*AS_CONVOLUTIONS, (r'squeeze.*weight', 0.02), (r'squeeze.*bias', 'zeros')]
+MIXED = [(r'mix.*weight', 0.02), (r'mix.*bias', 'zeros'), (r'LayerScale', '1e-5')]
+SWIN_V2 = [(r'post_norm .*weight', 'zeros'), (r'log_scale', 'log 10'), (r'(query|value)_bias', 'zeros')]
+PYCLS = [(r'attention\.part\.proj Linear\.weight', 'pytorch'), (r'head', 'zeros'), (r'Linear\.weight', 'xavier')]
+PYCLS += [(r'layers\.\d\.conv', 'out'), (r'patch.*weight', 'last'), (r'patch.*bias', 'zeros')]
 # Of each model what differs, and whose code it is. Models of one part in DeiT-S, or without public code, start as the
 # model that they are made of.
 STARTS = dict.fromkeys(('vit-base', 'deit-small', 'deit-small-distilled'), (DEIT, []))
@@ -46,32 +51,16 @@ STARTS |= {
     'rest-small': ('wofmanaf/ResT b9245d3 models/rest.py', [(r'Conv2d\.weight', 0.02)]),
     'cswin-tiny': ('microsoft/CSWin-Transformer f111ae2 models/cswin.py', []),
     'ceit-small': ('coeusguo/ceit 44c16d3 ceit_model.py', [*AS_CONVOLUTIONS, (r'neck.*layers', 'zeros')]),
-    'swinv2-tiny': (
-        'microsoft/Swin-Transformer f82860b models/swin_transformer_v2.py',
-        [(r'post_norm .*weight', 'zeros'), (r'log_scale', 'log 10'), (r'(query|value)_bias', 'zeros')],
-    ),
+    'swinv2-tiny': ('microsoft/Swin-Transformer f82860b models/swin_transformer_v2.py', SWIN_V2),
     'p2t-small': ('yuhuan-wu/P2T acd5e64 p2t.py', AS_CONVOLUTIONS),
     'shuffle-tiny': ('mulinmeng/Shuffle-Transformer 8ba81ea', [(r'Conv2d\.weight', 0.02), (r'Conv2d\.bias', 'zeros')]),
-    'localvit-small': (
-        'ofsoundof/LocalViT f497260 models/localvit.py',
-        [*AS_CONVOLUTIONS, (r'squeeze.*weight', 0.02), (r'squeeze.*bias', 'zeros')],
-    ),
-    'cait-s24': (
-        'facebookresearch/deit 7e160fe cait_models.py',
-        [(r'mix.*weight', 0.02), (r'mix.*bias', 'zeros'), (r'LayerScale', '1e-5')],
-    ),
+    'localvit-small': ('ofsoundof/LocalViT f497260 models/localvit.py', SQUEEZED),
+    'cait-s24': ('facebookresearch/deit 7e160fe cait_models.py', MIXED),
     'deepvit-small': ('zhoudaquan/dvit_repo 1ccb152 models/deep_vision_transformer.py', []),
     'vit-rezero': (f'{DEIT}; majumderb/rezero e2c94a8', [(r'ReZero', 'zeros')]),
     'vit-early-conv': (
         'facebookresearch/pycls 5719de6 pycls/models/vit.py; its class token starts at zero, biases of the MLP at 1e-6',
-        [
-            (r'attention\.part\.proj Linear\.weight', 'pytorch'),
-            (r'head', 'zeros'),
-            (r'Linear\.weight', 'xavier'),
-            (r'layers\.\d\.conv', 'out'),
-            (r'patch.*weight', 'last'),
-            (r'patch.*bias', 'zeros'),
-        ],
+        PYCLS,
     ),
     'elsa-swin-tiny': ('damo-cv/ELSA f3b7ac7', [(r'stages\.[0-2].*qkv Linear', 'pytorch'), (r'ghost_shift', 0.02)]),
     'msg-tiny': ('hustvl/MSG-Transformer dcb8dc3 models/msg_transformer.py', []),
@@ -81,7 +70,6 @@ STARTS |= {
     'lv-vit-small': ('zihangJiang/TokenLabeling 9dbfd59 tlt/models/lvvit.py', []),
     'hrformer-small': ('HRNet/HRFormer 1245b88 cls/models/hrt.py', [(r'Linear\.(weight|bias)', 'pytorch')]),
 }
-
 
 TINY_TNT = dict(embed_dims_outer=96, embed_dims_inner=24, num_layers=2, num_heads_outer=6, num_heads_inner=4)
 

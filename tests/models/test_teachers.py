@@ -5,7 +5,6 @@ Letters: N batch, P patches, K classes.
 
 import copy
 import pickle
-from pathlib import Path
 
 import pytest
 import timm
@@ -24,7 +23,6 @@ from vt.models import DistilledClassifier, DropoutLinearClsHead
 from vt.models.classifiers import token_label
 from vt.models.classifiers.distilled import distillation_loss
 
-CONFIGS = Path(__file__).parents[2] / 'configs'
 K = 5
 STUDENT_PIXELS = dict(num_classes=K, mean=[120.0, 110.0, 100.0], std=[50.0, 60.0, 70.0], to_rgb=True)
 
@@ -112,10 +110,8 @@ def test_the_losses_and_their_gradients_with_the_same_dropout(teacher_file):
     teacher_logits = build_trained(resnet(4)).double()(inputs).detach()
     labels = [int(sample.gt_label) for sample in samples]
     cross_entropy = sum(-scores.softmax(-1).log()[label] for scores, label in zip(logits, labels)) / len(labels)
-    expected = dict(
-        loss_cls=weights[1] * cross_entropy,
-        loss_distillation=weights[0] * published_distillation(logits, teacher_logits, temperature),
-    )
+    distillation = published_distillation(logits, teacher_logits, temperature)
+    expected = dict(loss_cls=weights[1] * cross_entropy, loss_distillation=weights[0] * distillation)
     assert_close(losses, expected)
     total, log = model.parse_losses(losses)
     assert_close(total, sum(expected.values()))
@@ -230,15 +226,9 @@ def test_dropout_before_the_linear_layer():
 
 
 PATCHES = dict(embed=dict(type='vt.PatchEmbed', kernel_size=16))
-TOKENS = dict(
-    backbone=dict(
-        type='vt.TokenBackbone',
-        image_size=32,
-        out_type='class_tokens',
-        stages=[PATCHES | dict(channels=8, depth=1, num_heads=2, class_tokens=2, norm=True)],
-    ),
-    head=dict(type='vt.DistillationTokenHead', num_classes=K, in_channels=8),
-)
+PATCHES |= dict(channels=8, depth=1, num_heads=2, class_tokens=2, norm=True)
+TOKENS = dict(type='vt.TokenBackbone', image_size=32, out_type='class_tokens', stages=[PATCHES])
+TOKENS = dict(backbone=TOKENS, head=dict(type='vt.DistillationTokenHead', num_classes=K, in_channels=8))
 
 
 def two_logits(model, inputs):
@@ -268,21 +258,11 @@ def test_the_teacher_speaks_to_the_distillation_token_alone(hard, teacher_file):
     assert_close(model(inputs, mode='tensor'), (by_labels + by_teacher) / 2)
 
 
-LABELED_STAGE = dict(
-    channels=8,
-    num_heads=2,
-    depth=2,
-    embed=dict(type='vt.PatchEmbed', kernel_size=8),
-    class_tokens=1,
-    position=dict(type='vt.AbsolutePosition'),
-    norm=True,
-)
+POSITIONED = dict(class_tokens=1, position=dict(type='vt.AbsolutePosition'), norm=True)
+LABELED_STAGE = dict(embed=dict(type='vt.PatchEmbed', kernel_size=8), channels=8, num_heads=2, depth=2, **POSITIONED)
 HEAD = dict(type='vt.TokenLabelHead', num_classes=K, in_channels=8)
-LABELED = dict(
-    type='vt.TokenLabelClassifier',
-    backbone=dict(type='vt.TokenBackbone', image_size=(32, 48), out_type='tokens', stages=[LABELED_STAGE]),
-    head=HEAD,
-)
+LABELED = dict(type='vt.TokenBackbone', image_size=(32, 48), out_type='tokens', stages=[LABELED_STAGE])
+LABELED = dict(type='vt.TokenLabelClassifier', backbone=LABELED, head=HEAD)
 
 
 @pytest.mark.parametrize('kind', ['TokenLabelHead', 'DistillationTokenHead'])

@@ -81,24 +81,21 @@ def test_compiled_in_one_graph(name, memory_format, autocast):
 
 OPTIONS = dict(num_tokens=4, token_channels=32, out_type='featmap')
 
-
 IMAGES = torch.randn(2, 3, 64, 96)
 OF_LAYER4 = [f'layer4.{index}.{part}' for index in (0, 1) for part in ('tokenizer', 'relation', 'projector')]
+OF_FPN = ['tokenizers.0', 'tokenizers.1', 'relation', 'projectors.0', 'projectors.1']
+OF_EARLY = [(2, 1, 4, 4, 6), (2, 16, 4, 4), (2, 16, 4, 4, 6), (2, 16, 2, 4, 6)]  # the later one makes two tokens
+FPN_MAPS = [(2, 1, 4, 6, 5), (2, 1, 4, 3, 2), (2, 1, 8, 8)]
 # A model, its inputs, and the shapes of what is recorded: samples, heads, tokens, and other tokens or a map.
 RECORDED = {
     'VT-ResNet': (lambda: VTResNet(18, **OPTIONS), IMAGES, OF_LAYER4, [(2, 1, 4, 4, 6), (2, 1, 4, 4)]),
-    'early VT-ResNet': (  # whose later tokenizer makes two new tokens
-        lambda: VTResNet(18, num_tokens=4, token_channels=64, out_type='featmap', **EARLY),
+    'early VT-ResNet': (
+        lambda: VTResNet(18, **OPTIONS | dict(token_channels=64) | EARLY),
         IMAGES,
         OF_LAYER4,
-        [(2, 1, 4, 4, 6), (2, 16, 4, 4), (2, 16, 4, 4, 6), (2, 16, 2, 4, 6)],
+        OF_EARLY,
     ),
-    'VT-FPN': (
-        lambda: VTFPN([8, 16], 16, num_tokens=4, token_channels=32),
-        [torch.randn(2, 8, 6, 5), torch.randn(2, 16, 3, 3)],
-        ['tokenizers.0', 'tokenizers.1', 'relation', 'projectors.0', 'projectors.1'],
-        [(2, 1, 4, 6, 5), (2, 1, 4, 3, 3), (2, 1, 8, 8)],
-    ),
+    'VT-FPN': (lambda: VTFPN([8, 16], 16, num_tokens=4, token_channels=32), levels(2, 6, 5), OF_FPN, FPN_MAPS),
 }
 
 
@@ -126,8 +123,7 @@ def test_recorded_weights_explain_the_tokens():
         model(torch.randn(2, 3, 64, 96))
     x = records['layer4.0.projector'].output.flatten(2)  # N, C, P
     attention = records['layer4.1.tokenizer'].attention.squeeze(1).flatten(2)  # N, L, P
-    pooled = torch.einsum('nlp,ncp->nlc', attention, x)
-    tokens = model.layer4[1].tokenizer.value(pooled)
+    tokens = model.layer4[1].tokenizer.value(torch.einsum('nlp,ncp->nlc', attention, x))
     torch.testing.assert_close(tokens, records['layer4.1.tokenizer'].output)
 
 

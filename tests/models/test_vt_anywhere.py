@@ -26,17 +26,13 @@ PVT = dict(depth=1, num_heads=1, attention=REDUCED)
 PVT = [PVT | dict(channels=8 * 2**stage, embed=patch) for stage, patch in enumerate(PATCHES)]
 TOKENS = dict(type='vt.TokenBackbone', out_type='map', image_size=64)
 CONVNEXT = dict(type='ConvNeXt', arch='atto', gap_before_final_norm=False)
-SWIN = dict(embed_dims=24)
+SWIN_ARCH = dict(embed_dims=24, depths=[1, 1, 2, 1], num_heads=[1, 2, 2, 2])
+SWIN = dict(type='SwinTransformer', arch=SWIN_ARCH, window_size=2)
 TIMM = dict(type='TIMMBackbone', model_name='convnext_atto', features_only=True)
 # Each whole backbone, its form up to stage 4, what is dropped then, and that stage's channels.
 FOREIGN = {
     'convnext': (CONVNEXT, dict(out_indices=[2]), ('downsample_layers.3', 'stages.3'), 160),
-    'swin': (
-        dict(type='SwinTransformer', arch=SWIN | dict(depths=[1, 1, 2, 1], num_heads=[1, 2, 2, 2]), window_size=2),
-        dict(out_indices=(2,), arch=SWIN | dict(depths=[1, 1, 2], num_heads=[1, 2, 2])),
-        (),
-        96,
-    ),
+    'swin': (SWIN, dict(out_indices=(2,), arch=SWIN_ARCH | dict(depths=[1, 1, 2], num_heads=[1, 2, 2])), (), 96),
     'regnet': (dict(type='RegNet', arch='regnetx_400mf'), dict(out_indices=(2,)), ('layer4',), 160),
     'pvt': (TOKENS | dict(stages=[*PVT, PVT[-1] | dict(channels=64)]), dict(stages=PVT), (), 32),
     'timm': (TIMM, dict(out_indices=(2,)), (), 160),
@@ -62,8 +58,7 @@ def test_a_backbone_without_its_last_stage_costs_less_and_keeps_no_idle_part(nam
     (tokens,) = model(images)
     assert tokens.shape == (2, 4, 32)
     tokens.square().sum().backward()
-    idle = [name for name, parameter in model.named_parameters() if parameter.grad is None]
-    assert not idle
+    assert not [name for name, parameter in model.named_parameters() if parameter.grad is None]
     before, after = (count_complexity(part, images[:1]) for part in (build_whole(name), model.backbone))
     assert after.flops < before.flops
     assert after.parameters < 0.8 * before.parameters
@@ -161,8 +156,7 @@ def test_modules_stand_at_any_stage_of_a_resnet_and_read_a_small_map(positions):
     maps = model(images)
     assert found == pytest.approx([MAP_RMS] * 2 * len(positions), rel=0.2)
     channels, last = (256, 4) if 'layer4' in positions else (512, 2)
-    sizes = [(64, 16, 16), (128, 8, 8), (256, 4, 4), (channels, last, last)]
-    assert [tuple(x.shape[1:]) for x in maps] == sizes
+    assert [tuple(x.shape[1:]) for x in maps] == [(64, 16, 16), (128, 8, 8), (256, 4, 4), (channels, last, last)]
     sum(x.square().sum() for x in maps).backward()
     assert_all_learn(model)
 

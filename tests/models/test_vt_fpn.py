@@ -259,8 +259,7 @@ def test_biases_get_their_gradients_from_the_tokenizers(one_after_the_other, mon
     maps = [x.detach() for x in maps] if frozen else maps
 
     def gradients():
-        loss = sum(out.square().sum() for out in neck(maps))
-        first = torch.autograd.grad(loss, leaves, create_graph=True)
+        first = torch.autograd.grad(sum(out.square().sum() for out in neck(maps)), leaves, create_graph=True)
         second = torch.autograd.grad(sum(gradient.square().sum() for gradient in first), leaves)
         return *torch.autograd.grad(sum(out.square().sum() for out in neck(maps)), leaves), *first, *second
 
