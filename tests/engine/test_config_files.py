@@ -39,8 +39,7 @@ def test_a_list_of_classes_is_its_names(content, tmp_path, monkeypatch):
 
 
 def data_roots(config, **options):
-    path = next((ROOT / 'configs').rglob(f'{config}.py'))
-    cfg = read_config(str(path), options)
+    cfg = read_config(str(next((ROOT / 'configs').rglob(f'{config}.py'))), options)
     return {leaf.data_root for loader in LOADERS for leaf in leaves(cfg[loader].dataset)}
 
 
@@ -74,8 +73,7 @@ def test_a_config_takes_a_model_of_the_package(tmp_path):
     bases = ['vt::_base_/models/deit-small.py', 'vt::_base_/recipes/fine_tune_image-folder.py']
     text = f"_base_ = {bases}\nmodel = _base_.architecture\nmodel['head'] = dict(num_classes=3)"
     (tmp_path / 'own.py').write_text(text)
-    model = apis.get_model(str(tmp_path / 'own.py'))
-    assert model.head.fc.weight.shape == (3, 384)
+    assert apis.get_model(str(tmp_path / 'own.py')).head.fc.weight.shape == (3, 384)
 
 
 CONFIG = """

@@ -22,15 +22,8 @@ from torch.nn.functional import dropout
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from vt.engine.cuda_graphs import (
-    MOST_SHAPES,
-    CudaGraphsHook,
-    GraphedFeatures,
-    TrainGraphs,
-    capture,
-    refuse_train_graphs,
-    require_same_step,
-)
+from vt.engine import cuda_graphs
+from vt.engine.cuda_graphs import CudaGraphsHook, GraphedFeatures, TrainGraphs, refuse_train_graphs, require_same_step
 from vt.engine.runner import VTRunner
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
@@ -114,7 +107,7 @@ def test_each_shape_is_captured_once_and_its_next_call_overwrites_the_results(mo
     assert found[0] is found[1] is found[3]  # nothing is copied
     assert len(pools - {None}) == 1
     assert first.data_ptr() not in [images.data_ptr() for images, *_ in graphed.captured.values()]
-    for width in range(5, 3 + MOST_SHAPES):
+    for width in range(5, 3 + cuda_graphs.MOST_SHAPES):
         graphed(torch.randn(1, 3, 4, width))
     words = r'needs images of one size, but the test has 2x3x4x4, 2x3x4x8, .*, 1x3x4x32: resize to'
     with pytest.raises(UserError, match=words):
@@ -168,7 +161,7 @@ def test_replays_are_the_models_results(dtype):
         torch.testing.assert_close(found, expected)
     assert len(model.extract_feat.captured) == 2
     hook.close()
-    replay, result = capture(lambda: model(images))
+    replay, result = cuda_graphs.capture(lambda: model(images))
     images.zero_()
     replay()
     torch.testing.assert_close(result, model(images))

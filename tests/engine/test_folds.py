@@ -28,8 +28,7 @@ def samples(cfg, split):
     """What the pipeline is given of each sample, as bytes."""
     with DefaultScope.overwrite_default_scope(cfg.default_scope):
         dataset = DATASETS.build(cfg[f'{split}_dataloader'].dataset)
-    infos = map(dataset.get_data_info, range(len(dataset)))
-    return [np.asarray(info['img']).tobytes() for info in infos]
+    return [np.asarray(info['img']).tobytes() for info in map(dataset.get_data_info, range(len(dataset)))]
 
 
 @pytest.mark.parametrize(('config', 'few'), [(DIGITS, FEW), (SCENES, {'train_dataloader.dataset.num_scenes': 11})])

@@ -9,8 +9,6 @@ from vt.engine.config_parts import steps_in
 from vt.engine.prepare import Request, enter_image_size, read_config
 from vt.errors import UserError
 
-SIDES = ('scale', 'crop_size', 'size')
-
 
 def read(name, side):
     return read_config(str(apis.find_config(name)), dict(image_size=side))
@@ -18,7 +16,7 @@ def read(name, side):
 
 def sides(cfg, loader):
     steps = steps_in(cfg[loader].dataset.pipeline)
-    found = [value for step in steps for value in map(step.get, SIDES) if value]
+    found = [value for step in steps for value in map(step.get, ('scale', 'crop_size', 'size')) if value]
     return [tuple(value) if isinstance(value, list) else value for value in found]
 
 

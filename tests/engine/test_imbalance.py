@@ -47,12 +47,6 @@ def test_weights_of_classes_labels_and_pixels():
     assert sum(weights[label] * counts[label] for label in range(3)) == pytest.approx(1000, rel=1e-3)
 
 
-def training_labels(cfg):
-    with DefaultScope.overwrite_default_scope('mmpretrain'):
-        dataset = DATASETS.build(cfg.train_dataloader.dataset)
-    return [dataset.get_data_info(index)['gt_label'] for index in range(len(dataset))]
-
-
 @pytest.mark.parametrize(
     ('method', 'line'),
     [
@@ -68,7 +62,10 @@ def test_the_rare_class_of_one_in_fifty_counts_more(method, line, config):
     assert found == line
     assert cfg.model.head.get('loss', {}).get('class_weight') == ([0.51, 25.5] if method == 'weighted' else None)
     repeated = 8 if method == 'balanced' else 1  # the square root of 50, rounded up
-    assert Counter(training_labels(cfg)) == {0: COMMON, 1: repeated * RARE}
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        dataset = DATASETS.build(cfg.train_dataloader.dataset)
+    labels = [dataset.get_data_info(index)['gt_label'] for index in range(len(dataset))]
+    assert Counter(labels) == {0: COMMON, 1: repeated * RARE}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import torch
 from forked_tools import run_forked
 from mmengine.config import Config
 from mmengine.optim import AmpOptimWrapper
-from tool_runner import ROOT, SMALL_CLASSIFIER
+from tool_runner import ROOT, SMALL_CLASSIFIER, succeed
 from torch import nn
 
 from vt.engine.mixed_precision import BFloat16AmpOptimWrapper
@@ -33,16 +33,11 @@ def config(kind='OptimWrapper', **wrapper):
     return Config(dict(optim_wrapper=dict(type=kind, **wrapper)))
 
 
-@pytest.mark.parametrize(
-    ('named', 'has_bfloat16', 'expected'),
-    [
-        (None, True, 'bfloat16'),
-        (None, False, 'float16'),
-        ('float16', True, 'float16'),
-        (torch.float16, True, 'float16'),
-        ('bfloat16', True, 'bfloat16'),
-    ],
-)
+NAMED = [(None, True, 'bfloat16'), (None, False, 'float16'), ('bfloat16', True, 'bfloat16')]
+NAMED += [('float16', True, 'float16'), (torch.float16, True, 'float16')]
+
+
+@pytest.mark.parametrize(('named', 'has_bfloat16', 'expected'), NAMED)
 def test_the_precision_of_a_gpu_and_the_wrapper_for_it(named, has_bfloat16, expected, gpu):
     gpu(has_bfloat16)
     cfg = config() if named is None else config(dtype=named)
@@ -101,8 +96,7 @@ def test_the_forward_pass_is_in_bfloat16_weights_in_float32_and_nothing_is_scale
 def test_a_gpu_trains_and_tests_in_either(dtype, tmp_path):
     options = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=1', f'optim_wrapper.dtype={dtype}']
     for tool, *arguments in (['train.py', CONFIG], ['test.py', CONFIG, 'out/epoch_1.pth']):
-        result = run_forked(tool, *arguments, '--amp', '--work-dir', 'out', cwd=tmp_path, options=options)
-        assert result.returncode == 0, result.stderr
+        result = succeed(run_forked(tool, *arguments, '--amp', '--work-dir', 'out', cwd=tmp_path, options=options))
         assert f'--amp {dtype}' in result.stdout
     saved = torch.load(tmp_path / 'out/epoch_1.pth', weights_only=False)['optimizer']
     assert ('loss_scaler' in saved) == (dtype == 'float16')

@@ -19,12 +19,8 @@ from vt.engine.runner import VTRunner
 from vt.engine.speed_settings import SpeedSettings, keep_freed_memory, to_channels_last, use_threads
 from vt.ops import triton_path
 
-TEACHER = dict(
-    type='ImageClassifier',
-    backbone=dict(type='ResNet', depth=18),
-    neck=dict(type='GlobalAveragePooling'),
-    head=dict(type='LinearClsHead', num_classes=3, in_channels=512),
-)
+HEAD, NECK = dict(type='LinearClsHead', num_classes=3, in_channels=512), dict(type='GlobalAveragePooling')
+TEACHER = dict(type='ImageClassifier', backbone=dict(type='ResNet', depth=18), neck=NECK, head=HEAD)
 
 
 def is_channels_last(tensor):

@@ -32,22 +32,14 @@ CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 HEAD = dict(type='LinearClsHead', num_classes=3, in_channels=512)
 POOLING = dict(type='GlobalAveragePooling')
 RESNET = dict(type='ImageClassifier', backbone=dict(type='ResNet', depth=18), neck=POOLING, head=HEAD)
-VT = dict(
-    type='ImageClassifier',
-    backbone=dict(type='vt.VTResNet', depth=50, num_tokens=4, token_channels=64),
-    neck=dict(type='vt.TokenAverage'),
-    head=HEAD | dict(in_channels=64),
-)
+VT = dict(type='vt.VTResNet', depth=50, num_tokens=4, token_channels=64)
+VT = RESNET | dict(backbone=VT, neck=dict(type='vt.TokenAverage'), head=HEAD | dict(in_channels=64))
 BN = dict(type='BN')
 NECK = dict(type='vt.VTFPN', in_channels=[256, 512, 1024, 2048], out_channels=32, token_channels=64, norm_cfg=BN)
 MAPS = dict(in_channels=[32] * 4, in_index=[0, 1, 2, 3], feature_strides=[4, 8, 16, 32])
-SEGMENTOR = dict(
-    type='EncoderDecoder',
-    backbone=dict(type='ResNetV1c', depth=50, norm_cfg=BN),
-    neck=NECK,
-    decode_head=dict(type='FPNHead', channels=16, num_classes=5, norm_cfg=BN, **MAPS),
-    test_cfg=dict(mode='whole'),
-)
+SEGMENTOR = dict(type='EncoderDecoder', backbone=dict(type='ResNetV1c', depth=50, norm_cfg=BN), neck=NECK)
+SEGMENTOR['decode_head'] = dict(type='FPNHead', channels=16, num_classes=5, norm_cfg=BN, **MAPS)
+SEGMENTOR['test_cfg'] = dict(mode='whole')
 # PyTorch's call of the C++ compiler breaks at a space in its own path, so that we refuse to compile there.
 compiles = pytest.mark.skipif(' ' in torch.__file__, reason="a space in PyTorch's path")
 
@@ -108,7 +100,6 @@ class Preactivated(nn.Module):
         ConvModule(3, 3, 1, norm_cfg=BN, order=('norm', 'conv', 'act')),
         ConvModule(3, 3, 1, norm_cfg=BN, conv_cfg=dict(type='ConvWS')),
     ],
-    ids=['unknown order', 'norm first', 'standardized weights'],
 )
 def test_what_would_compute_something_else_is_not_folded(part):
     assert len(norms(fold_norms(nn.Sequential(part)))) == 1

@@ -47,8 +47,7 @@ def test_of_a_classifier():
     samples = [DataSample().set_gt_label(int(label)) for label in labels]
     expected = F.cross_entropy(model(inputs), labels, label_smoothing=0.1)
     for batch in (1, 4, 7):
-        found = evaluate(model, inputs, samples, batch)
-        assert found == {'val/loss': pytest.approx(expected.item(), rel=1e-5)}
+        assert evaluate(model, inputs, samples, batch) == {'val/loss': pytest.approx(expected.item(), rel=1e-5)}
 
 
 def labelled(mask):

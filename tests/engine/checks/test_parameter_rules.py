@@ -124,22 +124,17 @@ def test_statistics_of_layers_that_are_not_trained_are_named(part, options, word
     assert all(each in found for each in words or [])
 
 
+OF_TNT = {'patch_pos': 0, 'pixel_embed': 0, 'norm2_proj': 0, 'layers.0.': 1, 'layers.2.': 3, 'norm.': 4}
 TNT = dict(embed_dims_outer=24, embed_dims_inner=8, num_layers=3, num_heads_inner=2, num_heads_outer=2)
 
 
 @pytest.mark.parametrize(
     ('part', 'channels', 'depths', 'number'),
     [
-        (
-            dict(type='TNT', arch=TNT, img_size=32),
-            24,
-            {'patch_pos': 0, 'pixel_embed': 0, 'norm2_proj': 0, 'layers.0.': 1, 'layers.2.': 3, 'norm.': 4},
-            5,
-        ),
+        (dict(type='TNT', arch=TNT, img_size=32), 24, OF_TNT, 5),
         (dict(type='ResNet', depth=18), 512, {'conv1': 0, 'bn1': 0, 'layer1.0.': 1, 'layer4.1.': 8}, 10),
         (dict(type='MobileNetV2'), 1280, {'conv1': 0, 'layer1.0.': 1, 'layer7.0.': 17, 'conv2': 18}, 19),
     ],
-    ids=['TNT', 'ResNet', 'MobileNetV2'],
 )
 def test_rates_decay_by_layers_of_any_backbone(part, channels, depths, number, tmp_path):
     head = dict(type='LinearClsHead', in_channels=channels, num_classes=3)

@@ -10,11 +10,9 @@ from mmengine.hooks import Hook
 
 from vt.errors import UserError
 
-KEEP_ONE = dict(max_keep_ckpts=1, save_best='mean', rule='greater')
-
 
 def train(folder, epochs, **options):
-    return train_small(folder, epochs, KEEP_ONE, **options)
+    return train_small(folder, epochs, dict(max_keep_ckpts=1, save_best='mean', rule='greater'), **options)
 
 
 @pytest.fixture

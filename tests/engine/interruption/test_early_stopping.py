@@ -21,13 +21,9 @@ def test_the_counter_is_restored_and_an_interrupted_run_ends_as_the_whole_one(tm
     assert_same_end(tmp_path / 'whole', tmp_path / 'parts')
 
 
-def test_what_was_trained_last_is_saved(tmp_path):
-    train(tmp_path, GOAL, checkpoint=dict(interval=10))
+def test_what_was_trained_last_is_saved_and_a_run_that_has_ended_does_not_go_on(tmp_path):
+    assert train(tmp_path, GOAL, checkpoint=dict(interval=10)).epoch == 1
     assert checkpoints_in(tmp_path) == ['epoch_1.pth']
-
-
-def test_a_run_that_it_has_ended_does_not_go_on(tmp_path):
-    assert train(tmp_path, GOAL).epoch == 1
     assert 'Stopping threshold reached' in log_of(tmp_path)
     assert train(tmp_path, GOAL, resume=True).epoch == 1
     words = 'the run was stopped early by score: raise patience or stopping_threshold to continue'

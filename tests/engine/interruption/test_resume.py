@@ -10,6 +10,7 @@ from tool_runner import succeed
 
 from vt.errors import UserError
 
+BEST = dict(checkpoint=dict(save_best='mean', rule='greater'))  # written after the validation
 RESTARTED = dict(TORCHELASTIC_MAX_RESTARTS='1', TORCHELASTIC_RESTART_COUNT='1')
 
 
@@ -46,16 +47,15 @@ def test_a_validation_that_was_due_comes_first(tmp_path, monkeypatch):
 
 
 def test_a_validation_is_not_repeated_where_epochs_have_another_length(tmp_path, monkeypatch):
-    best = dict(checkpoint=dict(save_best='mean', rule='greater'))  # written after the validation
-    train_small(tmp_path, 1, **best)
+    train_small(tmp_path, 1, **BEST)
     scores = []
     monkeypatch.setattr(Score, 'compute_metrics', lambda *_: scores.append(1) or dict(mean=0.0))
-    train_small(tmp_path, 1, train_dataloader=loader(batch_size=2), resume=True, **best)
+    train_small(tmp_path, 1, train_dataloader=loader(batch_size=2), resume=True, **BEST)
     assert (scores, 'Epochs have 4 iterations now, and had 2 in the checkpoint' in log_of(tmp_path)) == ([], True)
 
 
 def test_what_cannot_go_on_is_refused(tmp_path):
-    train_small(tmp_path / 'run', 3, checkpoint=dict(save_best='mean', rule='greater'))
+    train_small(tmp_path / 'run', 3, **BEST)
     with pytest.raises(UserError, match=r'the checkpoint has 3 epochs, more than train_cfg\.max_epochs=1: raise it to'):
         train_small(tmp_path / 'run', 1, resume=True)
     best = tmp_path / 'run' / checkpoints_in(tmp_path / 'run')[0]
@@ -75,8 +75,7 @@ def test_what_a_checkpoint_says_about_the_keys_of_a_log_has_no_effect(tmp_path):
 def test_batches_of_a_batch_sampler_go_on_too(tmp_path):
     """The same batches as those of a sampler, in the same order."""
     sampled = loader() | dict(batch_sampler=dict(type='torch.utils.data.BatchSampler', drop_last=True))
-    best = dict(checkpoint=dict(save_best='mean', rule='greater'))
-    train_small(tmp_path / 'whole', **best)
-    train_small(tmp_path / 'parts', 2, train_dataloader=sampled, **best)
-    train_small(tmp_path / 'parts', train_dataloader=sampled, resume=True, **best)
+    train_small(tmp_path / 'whole', **BEST)
+    train_small(tmp_path / 'parts', 2, train_dataloader=sampled, **BEST)
+    train_small(tmp_path / 'parts', train_dataloader=sampled, resume=True, **BEST)
     assert_same_end(tmp_path / 'whole', tmp_path / 'parts')

@@ -28,8 +28,7 @@ def train(folder, schedulers, **options):
 
 
 def test_all_schedulers_are_tried():
-    tried = {f'{kind}{value}' for kind in STEPS for value in ('LR', 'Momentum')}
-    assert tried - {'OneCycleMomentum'} == NAMES
+    assert {f'{kind}{value}' for kind in STEPS for value in ('LR', 'Momentum')} - {'OneCycleMomentum'} == NAMES
 
 
 @pytest.mark.parametrize('by_epoch', [True, False])

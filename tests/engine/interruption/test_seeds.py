@@ -90,15 +90,8 @@ def _register_noise():
 
 
 def loader(workers, batch_size=2, sampler='DefaultSampler', build=None, **options):
-    cfg = dict(
-        dataset=dict(type='Noise'),
-        sampler=dict(type=sampler, shuffle=True),
-        batch_size=batch_size,
-        num_workers=workers,
-        persistent_workers=workers > 0,
-        collate_fn=dict(type='default_collate'),
-        **options,
-    )
+    cfg = dict(dataset=dict(type='Noise'), sampler=dict(type=sampler, shuffle=True), batch_size=batch_size, **options)
+    cfg |= dict(num_workers=workers, persistent_workers=workers > 0, collate_fn=dict(type='default_collate'))
     return Runner.build_dataloader(seeded_loader(cfg, seed=3), seed=3)
 
 
@@ -139,8 +132,7 @@ def test_processes_share_the_samples_of_one(world_size, monkeypatch):
         for module in ('mmengine.dataset.sampler', 'vt.engine.interruption.seeds'):
             monkeypatch.setattr(f'{module}.get_dist_info', partial(tuple, (rank, world_size)))
         parts.append(epochs(loader(workers=0, batch_size=4 // world_size), number=1)[0])
-    shards = torch.stack(parts, dim=1).flatten(0, 1)
-    assert torch.equal(shards[: len(whole)], whole)
+    assert torch.equal(torch.stack(parts, dim=1).flatten(0, 1)[: len(whole)], whole)
 
 
 def test_an_endless_sampler_goes_on_where_it_was():

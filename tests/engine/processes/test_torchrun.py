@@ -81,7 +81,6 @@ get_error_handler().record_exception(ValueError(sys.argv[1]))  # as vt.engine.re
 sys.exit(1)
 """
 
-
 RANK_1 = 'rank 1 failed first'
 
 

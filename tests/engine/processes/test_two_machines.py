@@ -33,7 +33,6 @@ with open(f'/var/run/netns/{{name}}') as namespace:
     assert ctypes.CDLL(None).setns(namespace.fileno(), 0) == 0
 runpy.run_path('{ROOT}/tools/train.py', run_name='__main__')
 """
-SECOND_EPOCH = 'Epoch(train) [2][1/8]'
 FIXED = dict(NNODES='2', MASTER_ADDR='node0', PORT='29500')
 ELASTIC = dict(NNODES='1:2', RDZV_ENDPOINT='node0:29400', MAX_RESTARTS='2')
 HANGS = 1800  # seconds
@@ -92,7 +91,7 @@ def wait_for(text, runs, folder):
 def begin(machines, folder, *more, **env):
     """Both machines' runs, in their second epoch."""
     runs = start(machines, folder, *more, **env)
-    wait_for(SECOND_EPOCH, runs, folder)
+    wait_for('Epoch(train) [2][1/8]', runs, folder)
     return runs
 
 
@@ -104,8 +103,7 @@ def test_two_machines_have_the_weights_of_one(machines, tmp_path):
     """A process of each, which have nothing in common but files and cable; the other tests start all by torchrun."""
     (tmp_path / 'enter.py').write_text(ENTER)
     env = dict(MASTER_ADDR=ADDRESSES[0], GLOO_SOCKET_IFNAME=CABLE)
-    names = [machine.namespace for machine in machines]
-    command = [tmp_path / 'enter.py', *names, *arguments(tmp_path)]
+    command = [tmp_path / 'enter.py', *[machine.namespace for machine in machines], *arguments(tmp_path)]
     results = run_processes(2, *command, cwd=tmp_path, options=SHORT, env=env)
     assert [result.returncode for result in results] == [0, 0], results
     (tmp_path / 'one').mkdir()
