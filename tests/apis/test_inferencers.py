@@ -162,7 +162,6 @@ def test_tokens_maps_and_attention_are_the_recorders(small_model):
     image = sample['inputs'].flip(0).permute(1, 2, 0).contiguous().numpy()
     again = apis.extract_tokens(model, [image, image])
     assert torch.equal(again.tokens['backbone.layer4.0.tokenizer'], extracted.tokens['backbone.layer4.0.tokenizer'])
-    large = np.zeros((60, 80, 3), np.uint8)
-    scenes = apis.extract_tokens(small_model(SEGMENTOR)[2], [large])
+    scenes = apis.extract_tokens(small_model(SEGMENTOR)[2], [np.zeros((60, 80, 3), np.uint8)])
     assert scenes.attention['neck.tokenizers.0'].shape == (1, 1, 3, 32, 32)
     assert scenes.maps['neck.projectors.0'].shape[-2:] == (32, 32)

@@ -69,8 +69,7 @@ def test_a_model_has_its_checkpoint_its_config_and_its_classes(tmp_path):
         assert torch.equal(loaded(images), model(images))
         assert loaded.cfg.model.backbone.num_tokens == 4
         assert loaded.dataset_meta['classes'] == tuple('0123456789')
-    three = apis.get_model('vt-resnet18-half_digits', head=dict(num_classes=3))
-    assert three.head.fc.out_features == 3
+    assert apis.get_model('vt-resnet18-half_digits', head=dict(num_classes=3)).head.fc.out_features == 3
     with pytest.raises(UserError, match="is not the model's: "):
         apis.get_model('vt-resnet18-half_digits', checkpoint)
 
@@ -85,6 +84,5 @@ def test_mmpretrains_functions_know_the_names_when_they_are_told(monkeypatch):
     assert mmpretrain.list_models('vt-resnet') == apis.list_models('vt-resnet', ablations=True)
     model = mmpretrain.get_model('vt-resnet18_8xb32-90e_in1k', head=dict(num_classes=10))
     assert type(model.backbone) is vt.VTResNet
-    image = np.full((32, 32, 3), 200, np.uint8)
-    result = mmpretrain.inference_model('vt-resnet18-half_digits', image)
+    result = mmpretrain.inference_model('vt-resnet18-half_digits', np.full((32, 32, 3), 200, np.uint8))
     assert result['pred_class'] in tuple('0123456789')

@@ -13,15 +13,7 @@ from vt.analysis.attention.token_measures import measure_tokenizers
 from vt.apis import get_model
 from vt.inference.test_set import build_test_set, spread_evenly
 
-
-@pytest.fixture
-def classifier(small_model):
-    return small_model('vt-resnet18-half_digits')[:3]
-
-
-@pytest.fixture
-def segmentor(small_model):
-    return small_model('vt-fpn_r18_digit-scenes')[:3]
+CLASSIFIER, SEGMENTOR = 'vt-resnet18-half_digits', 'vt-fpn_r18_digit-scenes'
 
 
 def measure(folder, *arguments):
@@ -30,8 +22,8 @@ def measure(folder, *arguments):
     return result.stdout, json.loads((folder / 'tokens.json').read_text())
 
 
-def test_tokens_of_a_classifier(classifier, tmp_path):
-    config, checkpoint, _ = classifier
+def test_tokens_of_a_classifier(small_model, tmp_path):
+    config, checkpoint, *_ = small_model(CLASSIFIER)
     printed, record = measure(tmp_path, config, checkpoint, '--images', '3')
     assert (record['config'], record['checkpoint']) == (str(config), str(checkpoint))
     assert torch.__version__.startswith(record['versions']['torch'])
@@ -45,8 +37,8 @@ def test_tokens_of_a_classifier(classifier, tmp_path):
     assert f'{row["entropy"]:.3f}' in printed
 
 
-def test_tokens_of_a_segmentor(segmentor, tmp_path):
-    config, checkpoint, model = segmentor
+def test_tokens_of_a_segmentor(small_model, tmp_path):
+    config, checkpoint, model, _ = small_model(SEGMENTOR)
     printed, record = measure(tmp_path, config, checkpoint, '--images', '2', '--background', '0', '3')
     assert 'left out' not in printed
     rows = record['tokenizers']
@@ -80,11 +72,12 @@ def test_tokens_of_a_segmentor(segmentor, tmp_path):
     assert f'{100 * rows["neck.tokenizers.3"]["to_others"]:.1f}' in printed
 
 
-def test_what_cannot_be_measured_is_named(classifier, segmentor):
-    digits, scenes = (build_test_set(model.cfg) for *_, model in (classifier, segmentor))
+def test_what_cannot_be_measured_is_named(small_model):
+    classifier, segmentor = (small_model(name)[2] for name in (CLASSIFIER, SEGMENTOR))
+    digits, scenes = (build_test_set(model.cfg) for model in (classifier, segmentor))
     with pytest.raises(ValueError, match='the model has no tokenizer with attention'):
         measure_tokenizers(get_model('resnet18_digits'), digits, [0], [0])
     with pytest.raises(ValueError, match='the classes of the data set are 0 to 10'):
-        measure_tokenizers(segmentor[2], scenes, [0], [11])
+        measure_tokenizers(segmentor, scenes, [0], [11])
     with pytest.raises(ValueError, match='--images 0 must be at least 1'):
         spread_evenly(scenes, 0)

@@ -38,8 +38,7 @@ OFF = ['speed.channels_last=False', 'speed.keep_memory=False', 'speed.token_prod
 def segmentor(tmp_path_factory):
     """The work directory of a trained segmentor; its path holds a space."""
     folder = tmp_path_factory.mktemp('a segmentation')
-    result = succeed(run_forked('train.py', SCENES, cwd=folder, options=FEW_SCENES))
-    assert 'mIoU' in result.stdout
+    assert 'mIoU' in succeed(run_forked('train.py', SCENES, cwd=folder, options=FEW_SCENES)).stdout
     return folder / 'work_dirs/vt-fpn_r18_digit-scenes'
 
 
@@ -115,8 +114,7 @@ def test_a_test_writes_predicted_maps_and_overlays(segmentor):
         assert sorted(path.name for path in (folder / kind).iterdir()) == names
     assert np.asarray(Image.open(folder / 'maps' / names[0])).max() < 11
     assert cv2.imread(str(folder / 'images' / names[0])).shape == (128, 256, 3)  # labels beside the prediction
-    result = succeed(call('analysis/report.py', 'runs', segmentor, cwd=folder))
-    assert ' mIoU' in result.stdout
+    assert ' mIoU' in succeed(call('analysis/report.py', 'runs', segmentor, cwd=folder)).stdout
     succeed(call(*arguments, '--tta', '--amp', '--out', 'tta', cwd=folder, options=FEW_SCENES))
     assert len(list((folder / 'tta').glob('*.png'))) == 3
 

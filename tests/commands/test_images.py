@@ -20,11 +20,7 @@ from vt.engine.preparation import preparation_of
 from vt.inference.inputs import Samples
 
 RED = (0, 0, 255)  # as OpenCV has it
-
-
-@pytest.fixture(scope='module')
-def digits(small_model):
-    return small_model('vt-resnet18-half_digits')[:2]
+DIGITS = 'vt-resnet18-half_digits'
 
 
 @pytest.fixture(scope='module')
@@ -63,11 +59,11 @@ def test_tokens_on_a_users_images_of_any_size(animals, tmp_path):
     assert photo.read_bytes() == before
 
 
-def test_heat_maps_of_a_users_images(digits, tmp_path):
+def test_heat_maps_of_a_users_images(small_model, tmp_path):
     pytest.importorskip('pytorch_grad_cam', reason='grad-cam is not installed')
     photo = write(tmp_path / 'photo.png', size=(150, 210))
     options = ['--method', 'gradcam', 'eigencam', '--target', '7', '--out', 'out.svg']
-    result = succeed(call('analysis/show_heat_maps.py', *digits, photo, *options, cwd=tmp_path))
+    result = succeed(call('analysis/show_heat_maps.py', *small_model(DIGITS)[:2], photo, *options, cwd=tmp_path))
     text = (tmp_path / 'out.svg').read_text()
     assert all(words in text for words in ('photo.png', 'seen as ', 'for 7', 'gradcam', 'eigencam'))
     assert 'gradcam: backbone.layer4.0.projector' in result.stdout
@@ -84,8 +80,8 @@ def test_the_image_of_tokens_goes_to_the_work_directory_or_here(scenes, tmp_path
     assert drawn[0] < drawn[1]  # one row, two rows
 
 
-def test_images_have_the_order_of_channels_that_the_network_expects(animals, digits, scenes, tmp_path):
-    photo = write(tmp_path / 'photo.png')
+def test_images_have_the_order_of_channels_that_the_network_expects(animals, small_model, scenes, tmp_path):
+    photo, digits = write(tmp_path / 'photo.png'), small_model(DIGITS)[:2]
     for config, checkpoint in (animals, digits, scenes):
         cfg = Config.fromfile(config)
         model = get_model(cfg, str(checkpoint))

@@ -96,8 +96,7 @@ def test_neighbours_vote_by_their_cosine():
 
 
 def test_a_linear_probe_finds_what_is_linear():
-    generator = np.random.default_rng(0)
-    x = generator.normal(size=(200, 5)) * [1, 10, 100, 1, 1]
+    x = np.random.default_rng(0).normal(size=(200, 5)) * [1, 10, 100, 1, 1]
     y = (x @ [1.0, 0.1, 0.01, 0, 0] > 0).astype(int)
     score, parameters = score_linear((x[:150], y[:150]), (x[150:], y[150:]), c=100.0)
     assert score >= 96

@@ -64,8 +64,7 @@ def test_a_report_of_two_models_stands_alone_and_has_the_recorders_numbers(folde
     first = look_at(model, str(image)).modules['backbone.layer4.0.tokenizer']
     torch.testing.assert_close(first.reads, records['backbone.layer4.0.projector'].attention[0])
     torch.testing.assert_close(first.maps, records['backbone.layer4.0.tokenizer'].attention[0])
-    relations = [np.array(table, float)[:, 1:] for table in numbers(html, 'relation')]
-    for index, relation in enumerate(relations):
+    for index, relation in enumerate([np.array(table, float)[:, 1:] for table in numbers(html, 'relation')]):
         expected = records[f'backbone.layer4.{index}.relation'].attention[0, 0]
         np.testing.assert_allclose(relation, expected, atol=1e-4)
     scores = numbers(html, 'prediction')[0]
