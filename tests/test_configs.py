@@ -104,7 +104,6 @@ for path in sys.argv[1:]:
         print('failed', path, traceback.format_exc(), sep='\\n', file=sys.stderr, flush=True)
 """
 
-
 # One line of ``custom_imports`` and a type are all that a config of MMPretrain needs.
 MMPRETRAINS = """
 _base_ = ['mmpretrain::resnet/resnet18_8xb32_in1k.py']

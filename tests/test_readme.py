@@ -88,8 +88,7 @@ def test_a_photo_is_predicted_with_public_weights(clone):
 
 @pytest.mark.slow
 def test_own_images_are_trained_from_both_starts(clone):
-    output = run_block(block_with('"my images"'), clone)
-    assert re.search(r'torchvision://resnet18: \d+ tensors loaded', output)
+    assert re.search(r'torchvision://resnet18: \d+ tensors loaded', run_block(block_with('"my images"'), clone))
     checkpoints = {path.parent.name for path in clone.glob('work_dirs/*/epoch_1.pth')}
     assert checkpoints >= {f'vt-resnet18-tuned{name}_image-folder' for name in ('_1xb32-90e', '-pretrained_1xb32-30e')}
 

@@ -89,8 +89,7 @@ def follow_rates(cfg):
     for config in cfg.param_scheduler:
         config = {'end': cfg.train_cfg.max_epochs} | config.to_dict()
         part = PARAM_SCHEDULERS.get(config.pop('type'))
-        convert = config.pop('convert_to_iter_based', False)
-        assert convert
+        assert config.pop('convert_to_iter_based', False)
         schedulers.append(part.build_iter_from_epoch(optimizer=optimizer, epoch_length=EPOCH, **config))
     total = EPOCH * cfg.train_cfg.max_epochs
     ways = [(start, start + EPOCH, EPOCH) for start in range(0, total, EPOCH)]

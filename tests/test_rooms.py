@@ -48,5 +48,4 @@ def test_runs_and_predictions_need_no_analysis_and_the_explorer_what_draws(rooms
 
 def test_no_file_of_the_package_names_what_is_beside_it_in_the_repository():
     kept = [path for path in (ROOT / 'vt').rglob('*') if path.suffix in ('.py', '.json', '.j2', '.css')]
-    names = {str(path.relative_to(ROOT)) for path in kept if OF_REPOSITORY.search(path.read_text())}
-    assert not names
+    assert not {str(path.relative_to(ROOT)) for path in kept if OF_REPOSITORY.search(path.read_text())}

@@ -21,8 +21,7 @@ import vt.none
 
 
 def check(*paths, cwd=ROOT):
-    libraries = Path(torch.__file__).parents[1]
-    options = ['--extra-search-path', ROOT, '--extra-search-path', libraries]
+    options = ['--extra-search-path', ROOT, '--extra-search-path', Path(torch.__file__).parents[1]]
     command = [sys.executable, '-m', 'ty', 'check', *options, *paths]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
 

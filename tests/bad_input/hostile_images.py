@@ -60,8 +60,7 @@ def jpeg_of(width, height):
 
 def text_bomb():
     content = encode(RGB)
-    text = chunk(b'zTXt', b'Comment\0\0' + zlib.compress(bytes(50_000_000)))
-    return content[:33] + text + content[33:]
+    return content[:33] + chunk(b'zTXt', b'Comment\0\0' + zlib.compress(bytes(50_000_000))) + content[33:]
 
 
 # Name and content of files that take gigabytes once decoded, or enlarged to a shorter side of 256 pixels.

@@ -94,7 +94,6 @@ def archive(path, pickled, compression=zipfile.ZIP_STORED):
 
 WIDE = tensor(numbers(100_000, 100_000), numbers(0, 0))
 
-
 OBJECTS = {
     # What is met many times.
     'lists that double': doubling(90),
@@ -139,7 +138,6 @@ OBJECTS = {
     'an array of wide numbers': array(numbers(1), code='V4000000000'),
     'a history of wide tensors': history(WIDE, WIDE, number(10**18)),
 }
-
 
 STORAGE_OF_FOUR = text('storage') + named('torch.FloatStorage') + text('0') + text('cpu') + number(4)
 

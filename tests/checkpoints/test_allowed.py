@@ -127,13 +127,9 @@ def test_numbers_of_numpy_and_nested_configs(tmp_path):
     arrays = [np.arange(6).astype(kind).reshape(2, 3) for kind in ('i1', 'u2', '>i4', 'f2', 'f4', 'f8', 'c16', 'bool')]
     arrays += [np.asfortranarray(np.arange(6.0).reshape(2, 3)), np.zeros((0, 3))]
     history = HistoryBuffer([1.0], [1])
-    held = dict(
-        arrays=arrays,
-        scalars=(np.float64(0.5), np.int64(3), np.float32(2), np.bool_(True)),
-        shared=[history, history],
-        empty_history=HistoryBuffer(),
-        nested=ConfigDict(classes=['a'], more=dict(b=1)),
-    )
+    scalars = np.float64(0.5), np.int64(3), np.float32(2), np.bool_(True)
+    nested = ConfigDict(classes=['a'], more=dict(b=1))
+    held = dict(arrays=arrays, scalars=scalars, shared=[history, history], empty_history=HistoryBuffer(), nested=nested)
     torch.save(dict(meta=held, state_dict=dict(a=torch.ones(1))), tmp_path / 'a.pth')
     loaded = load_checkpoint(tmp_path / 'a.pth')['meta']
     for array, tensor in zip(arrays, loaded['arrays'], strict=True):

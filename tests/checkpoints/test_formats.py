@@ -99,12 +99,8 @@ def build_hugging_face(family, options, suffix=''):
     return getattr(transformers, f'{family}ForImageClassification{suffix}')(config)
 
 
-BUILDERS = {
-    'timm': timm.create_model,
-    'torchvision': torchvision.models.get_model,
-    'MMPretrain': build_mmpretrain,
-    'Hugging Face': build_hugging_face,
-}
+BUILDERS = dict(timm=timm.create_model, torchvision=torchvision.models.get_model, MMPretrain=build_mmpretrain)
+BUILDERS['Hugging Face'] = build_hugging_face
 
 
 def build_public(library, *source):

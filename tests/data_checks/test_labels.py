@@ -41,13 +41,12 @@ OF_FOLDERS = [  # classes of the config, and folders
     ('Apple Banana', 'apple banana', None),
     ('tench goldfish', 'apple banana', None),
 ]
-LISTED = [labels('train', *'abc', folders=False), labels('val', *'acb', folders=False)]
 
 
 @pytest.mark.parametrize(
     ('splits', 'words'),
     [
-        (LISTED, 'in the same order'),
+        ([labels('train', *'abc', folders=False), labels('val', *'acb', folders=False)], 'in the same order'),
         *(([labels('train', *a.split('|')), labels('val', *b.split('|'))], words) for a, b, words in OF_SPLITS),
         *(([labels('train', *a.split(), found=tuple(b.split()))], words) for a, b, words in OF_FOLDERS),
     ],
@@ -70,8 +69,7 @@ def test_labels_that_mean_other_classes(splits, words):
     ],
 )
 def test_classes_without_samples(own, expected):
-    found = [f'{problem.kind}: {problem.message}' for problem in find_gaps(own)]
-    assert found == ([expected] if expected else [])
+    assert [f'{problem.kind}: {problem.message}' for problem in find_gaps(own)] == ([expected] if expected else [])
 
 
 def test_folders_and_lists_have_these_labels(tmp_path):
@@ -80,8 +78,7 @@ def test_folders_and_lists_have_these_labels(tmp_path):
         cv2.imwrite(str(tmp_path / name), np.zeros((4, 4, 3), np.uint8)) if 'png' in name else (tmp_path / name).touch()
     own = load(CustomDataset, str(tmp_path / 'train'))
     assert (own.names, own.found, own.folders, own.counts) == (('a', 'b'), ('a', 'b'), True, {1: 2})
-    rows = [dict(label='0', name='a', train='0'), dict(label='1', name='b', train='2')]
-    assert tabulate_classes([own]) == rows
+    assert tabulate_classes([own]) == [dict(label='0', name='a', train='0'), dict(label='1', name='b', train='2')]
     items = [dict(img_path=f'{index}.png', gt_label=label) for index, label in enumerate(([0], [1, 2]))]
     (tmp_path / 'list.json').write_text(json.dumps(dict(metainfo=dict(classes=[*'abc']), data_list=items)))
     own = load(MultiLabelDataset, str(tmp_path / 'list.json'))

@@ -71,8 +71,7 @@ def test_names_of_classes_in_two_unicode_normalisations_are_equal(tmp_path):
     for options in ({}, dict(metainfo=dict(classes=(decomposed, 'tea')))):
         dataset = load(tmp_path, table, **options)
         assert [info['gt_label'] for info in map(dataset.get_data_info, (0, 1))] == [[0], [0, 1]]
-    columns = load(tmp_path, f'file,{composed},tea\na.png,1,0\nb.png,0,1\n', **options)
-    assert columns.get_cat_ids(1) == [1]
+    assert load(tmp_path, f'file,{composed},tea\na.png,1,0\nb.png,0,1\n', **options).get_cat_ids(1) == [1]
 
 
 def test_classes_that_are_numbers_are_ordered_by_value(root):

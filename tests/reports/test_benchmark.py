@@ -45,8 +45,7 @@ def test_a_search_on_a_cpu_reads_two_parts_of_the_training_images_as_on_gpus(nam
 
 
 def test_a_config_has_the_rate_that_was_best():
-    scores = benchmark.read_gpu('search').query('status == "finished"')
-    for config, runs in scores.groupby('config'):
+    for config, runs in benchmark.read_gpu('search').query('status == "finished"').groupby('config'):
         mean = runs[runs['epochs'] == 3].groupby('learning_rate')['top1'].mean()
         assert read_config(config).optim_wrapper.optimizer.lr == mean.idxmax(), config
 

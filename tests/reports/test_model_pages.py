@@ -17,7 +17,6 @@ from vt.engine.prepare import read_config
 
 FEW = ('vt-resnet18_digits', 'vt-fpn_r18_digit-scenes', 'mvit-tiny_moving-digits', 'vt-cls_r18_1xb128-90e_cifar10')
 FEW += ('vt-resnet18_8xb256-400e-distill_in1k', 'swin-tiny_16xb64-300e_in1k')
-OPTION = re.compile(r'(model\.backbone\.init_cfg\.\w+)=(\S+)')
 
 
 @pytest.fixture(scope='module')
@@ -53,7 +52,7 @@ def test_every_base_config_has_its_files():
 def test_a_backbone_starts_from_timms_weights_as_its_page_says(tmp_path):
     page = (ROOT / 'configs/swin/README.md').read_text()
     (name,) = re.findall(r"timm\.create_model\('(\w+)', pretrained=True\)", page)
-    options = dict(OPTION.findall(page))
+    options = dict(re.findall(r'(model\.backbone\.init_cfg\.\w+)=(\S+)', page))
     assert options['model.backbone.init_cfg.checkpoint'] == f'{name}.pth'
     public = timm.create_model(name)
     torch.save(public.state_dict(), tmp_path / f'{name}.pth')

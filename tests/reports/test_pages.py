@@ -31,8 +31,7 @@ def test_every_table_stands_in_a_page():
 
 def test_runs_of_ones_own_stand_beside_the_papers(tmp_path, capsys):
     run('ablation', RECORD, '--out', tmp_path / 'out')
-    printed = capsys.readouterr().out
-    assert 'Table 2 on digits, 10 epochs: ' in printed
+    assert 'Table 2 on digits, 10 epochs: ' in capsys.readouterr().out
     assert {path.name for path in (tmp_path / 'out').iterdir()} == {'tables.md', 'tables.csv', 'changes.png'}
 
 

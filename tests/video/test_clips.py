@@ -70,20 +70,16 @@ RANDOM = {generator: dict(type='AddDraw', generator=generator) for generator in 
 )
 
 
-def same_frames(number):
-    image = np.random.default_rng(0).integers(0, 256, (40, 48, 3), np.uint8)
-    return dict(frames=[image.copy() for _ in range(number)], ori_shape=(40, 48))
-
-
 @pytest.mark.parametrize('name', RANDOM)
 def test_a_random_transform_is_alike_for_all_frames_and_differs_over_samples(name):
     """Draws go on as after one image, so that two steps do not draw the same numbers."""
     step, seen = SameForAllFrames([RANDOM[name]]), set()
+    image = np.random.default_rng(0).integers(0, 256, (40, 48, 3), np.uint8)
     for sample in range(12):
         afterwards = []
         for number in (1, 4):
             seed_random(sample)
-            results = step.transform(same_frames(number))
+            results = step.transform(dict(frames=[image.copy() for _ in range(number)], ori_shape=(40, 48)))
             afterwards.append([draw() for draw in AddDraw.draws.values()])
         first, *others = results['frames']
         assert all(np.array_equal(first, other) for other in others)
@@ -109,8 +105,7 @@ def test_three_crops_of_every_clip():
 @pytest.mark.parametrize('views', [1, 3])
 def test_packing(views):
     frames = list(np.random.default_rng(0).integers(0, 256, (views * 4, 6, 5, 3), np.uint8))
-    results = dict(frames=frames, num_views=views, gt_label=2, img_path='a.mp4')
-    packed = PackClips().transform(results)
+    packed = PackClips().transform(dict(frames=frames, num_views=views, gt_label=2, img_path='a.mp4'))
     inputs = packed['inputs']
     assert inputs.shape == ((3, 4, 6, 5) if views == 1 else (views, 3, 4, 6, 5))
     assert inputs.dtype == torch.uint8
@@ -135,9 +130,8 @@ def test_normalised_as_mmpretrains_video_preprocessor(views):
     data = batch(2, *views, 3, 4, 6, 5)
     prepared = ClipPreprocessor(**NORM)(data)
     assert prepared['inputs'].shape == (2, *views, 3, 4, 6, 5)
-    expected = VideoDataPreprocessor(**NORM, format_shape='NCTHW')(
-        dict(inputs=torch.stack(data['inputs']), data_samples=None)
-    )
+    theirs = VideoDataPreprocessor(**NORM, format_shape='NCTHW')
+    expected = theirs(dict(inputs=torch.stack(data['inputs']), data_samples=None))
     assert torch.equal(prepared['inputs'], expected['inputs'])
     assert [sample.gt_label.item() for sample in prepared['data_samples']] == [0, 1]
     assert torch.equal(ClipPreprocessor()(data)['inputs'], torch.stack(data['inputs']).float())
@@ -153,8 +147,7 @@ def test_mixing_is_that_of_images_alike_in_all_frames(augment):
     for data in (images, clips):
         np.random.seed(3)
         torch.manual_seed(3)
-        preprocessor = ClipPreprocessor(**NORM, num_classes=3, batch_augments=augments)
-        prepared = preprocessor(data, training=True)
+        prepared = ClipPreprocessor(**NORM, num_classes=3, batch_augments=augments)(data, training=True)
         results.append((prepared['inputs'], torch.stack([s.gt_score for s in prepared['data_samples']]).clone()))
     (image, scores), (clip, scores_of_clips) = results
     assert torch.equal(scores, scores_of_clips)
@@ -175,8 +168,7 @@ def test_probabilities_are_averaged_over_views():
     with torch.no_grad():
         predicted = model.test_step(data)
         for clips, sample, label in zip(data['inputs'], predicted, (0, 1)):
-            alone = model.test_step(dict(inputs=list(clips)))
-            expected = torch.stack([view.pred_score for view in alone]).mean(0)
+            expected = torch.stack([view.pred_score for view in model.test_step(dict(inputs=list(clips)))]).mean(0)
             torch.testing.assert_close(sample.pred_score, expected)
             assert sample.pred_label.item() == expected.argmax()
             assert sample.gt_label.item() == label

@@ -72,8 +72,7 @@ def test_kinetics_in_class_folders_or_not(folders, tmp_path):
     assert listed(dataset) == [(f'{STEMS[0]}.mp4', 1), (f'{STEMS[1]}.webm', 0)]
     more = VideoDataset(**options, classes=['abseiling', 'archery', 'tap dancing'])
     assert [label for _, label in listed(more)] == [2, 0]
-    unlabelled = VideoDataset(**options, with_label=False)
-    assert [label for _, label in listed(unlabelled)] == [None, None]
+    assert [label for _, label in listed(VideoDataset(**options, with_label=False))] == [None, None]
 
 
 def test_the_kinetics_config_loads_a_video(tmp_path):

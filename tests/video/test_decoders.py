@@ -10,15 +10,12 @@ from vt.video.decoders import open_video
 
 NUMBER = 80
 
-
 B_FRAMES = dict(bf='2', **{'b-adapt': '0'})
-UNEVEN = np.cumsum(([40] * 10 + [15, 90, 33, 2, 200]) * 6)[:NUMBER]
 LATE = np.cumsum([100] * 40 + [5] * 40)  # most frames at the end, where an average rate does not lead
-EVEN = np.arange(0, 40 * NUMBER, 40)
 
 # What is written, and which of its frames a player shows.
 KINDS = {
-    'uneven.mp4': (dict(times=UNEVEN), 0),
+    'uneven.mp4': (dict(times=np.cumsum(([40] * 10 + [15, 90, 33, 2, 200]) * 6)[:NUMBER]), 0),
     'late.mp4': (dict(times=LATE, options=B_FRAMES), 0),
     'sound.webm': (dict(sound=9, codec='libvpx-vp9', options=dict(crf='20', qmin='0', qmax='30')), 0),
     'begins late.mp4': (dict(start=520, options=B_FRAMES), 0),
@@ -34,7 +31,7 @@ KINDS = {
 def test_frames_are_those_that_a_player_shows(name, tmp_path):
     pytest.importorskip('av')
     options, first = KINDS[name]
-    times = np.array(options.get('times', EVEN))[first:]
+    times = np.array(options.get('times', np.arange(0, 40 * NUMBER, 40)))[first:]
     expected = [np.rot90(frame, -options.get('rotation', 0) // 90) for frame in draw(NUMBER)[first:]]
     video = open_video(encode(tmp_path / name, draw(NUMBER), **options))
     assert (video.num_frames, video.size) == (NUMBER - first, expected[0].shape[:2])

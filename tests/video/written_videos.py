@@ -21,8 +21,7 @@ def draw(number, shade=0):
 def write(path, frames, codec='mp4v', fps=25, size=SIZE):
     """Write frames; ``'FFV1'`` (.avi, .mkv) loses nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    fourcc = cv2.VideoWriter_fourcc(*codec)
-    writer = cv2.VideoWriter(str(path), cv2.CAP_FFMPEG, fourcc, fps, size[::-1])
+    writer = cv2.VideoWriter(str(path), cv2.CAP_FFMPEG, cv2.VideoWriter_fourcc(*codec), fps, size[::-1])
     assert writer.isOpened()
     for frame in frames:
         writer.write(frame)

@@ -9,14 +9,8 @@ import math
 import pytest
 import torch
 
-from vt.analysis.attention.token_measures import (
-    attention_density,
-    attention_entropy,
-    foreground_and_background,
-    measure_tokens,
-    squared_distances,
-    uniform_entropy,
-)
+from vt.analysis.attention import token_measures
+from vt.analysis.attention.token_measures import attention_density, attention_entropy, measure_tokens, uniform_entropy
 
 # N, L, H, W
 SHAPES = [(2, 3, 4, 6), (1, 1, 1, 1), (3, 2, 1, 7)]
@@ -63,7 +57,7 @@ def test_entropy_and_density_are_sums_over_pixels(shape):
 def test_foreground_is_a_share_of_the_pixels_that_a_cell_touches(size, label_size):
     labels = torch.randint(0, 4, (2, *label_size))
     labels[:, 0, 0] = 255
-    foreground, background = foreground_and_background(labels, (0, 2, 255), size)  # 255 is ignored all the same
+    foreground, background = token_measures.foreground_and_background(labels, (0, 2, 255), size)  # 255 is ignored
     assert foreground.shape == background.shape == (2, *size)
     for n, i, j in itertools.product(range(2), range(size[0]), range(size[1])):
         (top, bottom), (left, right) = (
@@ -82,21 +76,18 @@ def test_interactions_are_those_of_the_mixed_maps(sizes):
     maps = [random_maps(n, tokens, *size) for size in sizes]
     total = tokens * len(sizes)
     relation = torch.randn(n, total, total, dtype=torch.float64).softmax(dim=-1)
-    found = squared_distances(maps, relation, image_size)
+    found = token_measures.squared_distances(maps, relation, image_size)
     where = [places(*size, image_size) for size in sizes]
     for index, token in itertools.product(range(n), range(total)):
         own, own_places = maps[token // tokens][index, token % tokens], where[token // tokens]
         mixed, mixed_places = [], []
         for other in range(total):  # A_hat as a list of weighted points
-            weight = relation[index, token, other]
-            mixed.append(weight * maps[other // tokens][index, other % tokens].flatten())
+            mixed.append(relation[index, token, other] * maps[other // tokens][index, other % tokens].flatten())
             mixed_places += where[other // tokens]
         expected = pairwise_mean_squared_distance(own, own_places, torch.cat(mixed), mixed_places)
         assert found['reach'][index, token].item() == pytest.approx(expected)
-        spreads = [
-            pairwise_mean_squared_distance(a, where, a, where)
-            for a, where in ((own, own_places), (torch.cat(mixed), mixed_places))
-        ]
+        looks = (own, own_places), (torch.cat(mixed), mixed_places)
+        spreads = [pairwise_mean_squared_distance(a, where, a, where) for a, where in looks]
         assert found['spread'][index, token].item() == pytest.approx(spreads[0])
         assert found['shift'][index, token].item() == pytest.approx(expected - sum(spreads) / 2, abs=1e-12)
 
@@ -108,11 +99,11 @@ def test_all_measures_of_two_levels():
     measured = measure_tokens(maps, relation, (32, 24), labels, background=(1,))
     others = torch.stack([1 - relation[:, token, token] for token in range(5)], dim=1)
     torch.testing.assert_close(torch.cat([values['to_others'] for values in measured], dim=1), others)
-    for name, squares in squared_distances(maps, relation, (32, 24)).items():
+    for name, squares in token_measures.squared_distances(maps, relation, (32, 24)).items():
         torch.testing.assert_close(torch.cat([values[name] for values in measured], dim=1), squares)
     for values, level in zip(measured, maps):
         torch.testing.assert_close(values['entropy'], attention_entropy(level))
-        foreground, background = foreground_and_background(labels, (1,), level.shape[-2:])
+        foreground, background = token_measures.foreground_and_background(labels, (1,), level.shape[-2:])
         torch.testing.assert_close(values['on_foreground'], attention_density(level, foreground))
         torch.testing.assert_close(values['on_background'], attention_density(level, background))
         assert values['uniform_entropy'].flatten().tolist() == pytest.approx([uniform_entropy(*level.shape[-2:])] * 2)
