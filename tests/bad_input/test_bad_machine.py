@@ -1,6 +1,7 @@
 """What a machine refuses: rights, space, memory, ports, other processes."""
 
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -81,7 +82,7 @@ def test_ctrl_c_saves_and_says_how_to_continue(tmp_path):
     tool = ForkedTool('train.py', 'config.py', cwd=tmp_path, options=options)
     wait_until(lambda: 'Epoch(train)' in tool.stdout)
     press_ctrl_c(tool)
-    command = f'python {ROOT}/tools/train.py config.py --cfg-options {" ".join(options)} --resume'
+    command = f'python {shlex.quote(f"{ROOT}/tools/train.py")} config.py --cfg-options {" ".join(options)} --resume'
     assert_ended_by_ctrl_c(tool, 'Ctrl-C: saving after this iteration, or validation')
     (line,) = (line for line in tool.stdout.splitlines() if 'Stopped by SIGINT' in line)
     assert line.endswith(f'Continue with {command}')

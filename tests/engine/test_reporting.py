@@ -37,7 +37,7 @@ class Data:
             'the system lacks libGL.so.1: install',
         ),
         (ImportError('no module a.so'), 'ImportError: no module a.so: install what cannot be imported'),
-        (OSError(98, 'Address already in use'), 'the port is in use: set PORT'),
+        (OSError(98, 'Address already in use'), 'the port is in use: set MASTER_PORT'),
         (torch.OutOfMemoryError('CUDA out of memory. Tried to allocate 2.00 GiB.'), 'out of memory: lower'),
         (MemoryError(), 'out of memory: lower'),
     ],
@@ -68,7 +68,8 @@ def test_a_sample_is_named_by_its_file_in_worker_processes_too():
         wrapped = ExceptionWrapper(where='in DataLoader worker process 0')
     with pytest.raises(SampleError, match='Original Traceback') as caught:
         wrapped.reraise()
-    assert describe(caught.value) == '3.png cannot be loaded: TypeError: of the second step'
+    line = ' (tests/engine/test_reporting.py, line '
+    assert describe(caught.value).startswith(f'3.png cannot be loaded: TypeError: of the second step{line}')
 
 
 def test_exit_codes_and_tracebacks(capsys):

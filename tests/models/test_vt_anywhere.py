@@ -144,8 +144,8 @@ def test_modules_stand_at_any_stage_of_a_resnet_and_read_a_small_map(positions):
     """As built, and with drawn weights."""
     torch.manual_seed(0)
     options = dict(out_type='featmap', out_indices=(0, 1, 2, 3), strides=(1, 2, 2, 2), zero_init_residual=False)
-    model = VTResNetAnywhere(18, **SMALL, positions=positions, num_modules=3, **options)
-    found, images = [], torch.randn(4, 3, 64, 64)
+    model = VTResNetAnywhere(18, **SMALL, positions=positions, num_modules=3, **options).double()
+    found, images = [], torch.randn(4, 3, 64, 64, dtype=torch.float64)
     stages = [part for part in model.modules() if isinstance(part, VTStage)]
     assert sum(map(len, stages)) == 3 * len(positions)
     for part in stages:

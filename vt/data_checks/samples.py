@@ -17,7 +17,7 @@ from PIL import ExifTags, Image, UnidentifiedImageError
 
 from vt.datasets.bands import LoadBands, why_unread
 from vt.engine.checks.classes import labels_in
-from vt.engine.reporting import in_one_line
+from vt.engine.reporting import describe, in_one_line
 from vt.image_bounds import check_image_size
 from vt.untrusted_text import folded
 from vt.video.clips import LoadClips
@@ -149,7 +149,11 @@ class SampleReader:
                 sample.digest = blake2b(content, digest_size=16).hexdigest()
             return [Problem(kind, path, words) for kind, words in look(step, path, BytesIO(content), info, sample)]
         except Exception as error:  # a decoder's, of any type
-            return [Problem('unreadable', path, why_unread(path) or f'cannot be read: {in_one_line(error)}')]
+            return [
+                Problem(
+                    'unreadable', path, why_unread(path) or f'cannot be read: {describe(error) or in_one_line(error)}'
+                )
+            ]
 
     def _look_at_image(self, step: Load, path: str, file: BytesIO, info: dict, sample: Sample) -> Wrong:
         if isinstance(step, LoadBands):

@@ -110,11 +110,11 @@ def _own_line(error: BaseException | None) -> str:
     """Return file and line of the innermost code that neither VT nor a library has, for a message; ``''`` if none."""
     if error is None:
         return ''
-    for frame in reversed(tracebacks.extract_tb(error.__traceback__)):
-        path = Path(frame.filename)
+    for frame, line in reversed([*tracebacks.walk_tb(error.__traceback__)]):
+        path = Path(frame.f_code.co_filename)
         is_library = any(map(path.is_relative_to, (PACKAGE, STANDARD))) or LIBRARIES & {*path.parts}
         if path.is_file() and not is_library:
-            return f' ({os.path.relpath(path)}, line {frame.lineno})'
+            return f' ({os.path.relpath(path)}, line {line})'
     return _own_line(error.__cause__ or error.__context__)
 
 

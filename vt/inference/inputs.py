@@ -26,7 +26,7 @@ from mmpretrain.datasets import CIFAR10
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from vt.datasets.bands import LoadBands, as_rgb
+from vt.datasets.bands import LoadBands, as_rgb, why_unread
 from vt.engine.counting import one_input
 from vt.engine.image_hooks import visible
 from vt.engine.preparation import check_image_channels, preparation_of
@@ -110,7 +110,7 @@ class Samples:
         load = partial(self.load, dict(img_path=path))
         if self.has_frames:
             return load()
-        results = load() if self.num_bands else load_image(path, load)  # bands have checks of their own
+        results = load() if self.num_bands else load_image(path, load, why_unread)  # bands have checks of their own
         if self.num_bands and (number := results['img'].shape[2]) != self.num_bands:
             raise UserError(f'{path} has {number} channels, the model takes {self.num_bands}')
         return results
