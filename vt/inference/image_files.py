@@ -76,17 +76,15 @@ def read_image(path: str | Path) -> np.ndarray:
     return load_image(path, lambda: cv2.imdecode(np.frombuffer(Path(path).read_bytes(), np.uint8), cv2.IMREAD_COLOR))
 
 
-def load_image(
-    path: str | Path, load: Callable[[], Read | None], why: Callable[[str], str | None] | None = None
-) -> Read:
-    """Return what a function makes of an image file, after its size is checked; or raise a UserError that says why not."""
+def load_image(path: str | Path, load: Callable[[], Read | None], explain: Callable = lambda path: None) -> Read:
+    """Return what ``load`` makes of an image file of a checked size, or raise a UserError that ``explain`` may word."""
     if not os.path.isfile(path):
         raise MissingFileError(f'there is no image {path}')
     loaded = None
     with interpreting(path), suppress(AssertionError):  # mmcv's, of what OpenCV does not read
         loaded = load() if check_image_size(path) else None
     if loaded is None:
-        raise UserError(f'{path} {(why and why(path)) or "is no image that can be read"}')
+        raise UserError(f'{path} {explain(path) or "is no image that can be read"}')
     return loaded
 
 
