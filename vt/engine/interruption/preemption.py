@@ -79,9 +79,9 @@ class PreemptionHook(Hook):
 
 
 def _command(runner: Runner) -> str:
-    """Return the command that continues a run of ``tools/train.py`` in one process, else its option."""
+    """Return the command that continues a run of ``tools/train.py`` in one process, else how it is made."""
     if getattr(runner, 'changed', None) is None or runner.world_size > 1:
-        return '--resume, in Python with resume=True'
+        return 'the same command and --resume (in Python: resume=True)'
     program, *arguments = sys.argv
     start = program if program.startswith('vt ') else shlex.join(['python', program])
     return f'{start} {shlex.join([*arguments, *([] if arguments[-1] == "--resume" else ["--resume"])])}'
