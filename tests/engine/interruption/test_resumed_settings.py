@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 import torch
-from checkpoints.small_models import Points
 from engine.interruption.small_runs import differing, loader, log_of, train_few, train_small
 from forked_tools import run_forked
 from mmengine.config import Config
+from mmengine.dataset import BaseDataset
 from mmengine.registry import DATASETS
 from run_comparison import differences, final_checkpoint
 from tool_runner import assert_one_line
@@ -131,17 +131,15 @@ def test_a_run_goes_on_in_its_own_unit(by_epoch, tmp_path):
 
 
 @DATASETS.register_module()
-class LabelledPoints(Points):
+class LabelledPoints(BaseDataset):
     """Points with labels, and names of their classes."""
 
     def __init__(self, classes, labels):
-        self.metainfo, self.labels = dict(classes=classes), labels
+        self.labels = labels
+        super().__init__(metainfo=dict(classes=classes), pipeline=[lambda info: dict(inputs=torch.ones(3))])
 
-    def __len__(self):
-        return len(self.labels)
-
-    def get_data_info(self, index):
-        return dict(gt_label=self.labels[index])
+    def load_data_list(self):
+        return [dict(gt_label=label) for label in self.labels]
 
 
 ROW, COUNT = 'labels of the training samples (checksum)', 'number of training samples'

@@ -7,12 +7,13 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+from mmengine.dataset import BaseDataset
 from mmengine.runner import Runner
 from prettytable import PrettyTable
 from torch.utils.data import Dataset
 
 from vt.checkpoints.reading import Checkpoint
-from vt.engine.checks.classes import first_difference, labels_in, list_names, names_in
+from vt.engine.checks.classes import first_difference, labels_in, list_names, names_in, without_wrappers
 from vt.engine.config_parts import flatten
 from vt.engine.run_record import as_data
 from vt.engine.schedules import advance, rates_after
@@ -39,7 +40,7 @@ def settings_of(runner: Runner) -> dict[str, Any]:
 def _describe(dataset: Dataset) -> dict[str, Any]:
     """Return the number of training samples, and a checksum of their labels, or of those spread over them."""
     found: dict[str, Any] = {SAMPLES: len(dataset)}
-    if hasattr(dataset, 'get_data_info'):
+    if getattr(type(without_wrappers(dataset)), 'get_data_info', None) is BaseDataset.get_data_info:  # else it may draw
         places = np.linspace(0, len(dataset) - 1, min(len(dataset), MOST_LABELS)).astype(int).tolist()
         labels = [labels_in(dataset.get_data_info(place)) for place in places]
         found[LABELS] = f'{crc32(str(labels).encode()):08x}'
