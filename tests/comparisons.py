@@ -26,10 +26,7 @@ def assert_same(ours: Results, theirs: Results, variables: Sequence[Tensor]) -> 
 
 
 def assert_near(ours: Sequence[Tensor], theirs: Sequence[Tensor], tolerance: float) -> None:
-    """Whether the error of each tensor is at most a fraction of its norm, or of a hundredth of the largest norm.
-
-    A gradient that is zero but for rounding is exactly zero on some processors.
-    """
+    """Whether each error is at most a fraction of its norm or, where that may be zero, of 1 % of the largest norm."""
     largest = max(other.norm() for other in theirs)
     for own, other in zip(ours, theirs, strict=True):
         assert (own - other).norm() <= tolerance * max(other.norm(), 0.01 * largest)
