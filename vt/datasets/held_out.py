@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components
 from vt.errors import UserError
 from vt.registry import DATASETS
 
-MOST_COMPARED = 20_000  # images that are compared, which takes a minute for photographs
+MOST_COMPARED = 20_000  # images that are compared, which takes up to two minutes
 SIDE = 32  # pixels of the small gray copies that are compared
 FLAT = 0.5  # standard deviation of their values, of 255, below which a copy shows nothing
 # Correlation of copies of SIDE / 2 pixels of images that look the same. In other sizes, qualities and light, or with a
