@@ -14,7 +14,7 @@ from PIL import Image
 
 import vt
 from vt.data_checks.samples import SampleReader
-from vt.datasets.bands import MAX_PIECE, read_bands
+from vt.datasets.bands import MAX_PIECE, read_bands, why_unread
 from vt.engine.reporting import naming_sample
 from vt.errors import UserError
 from vt.image_bounds import check_image_size
@@ -74,7 +74,7 @@ def test_images_that_only_another_reader_reads(name, pixels, words, tmp_path):
         path.write_bytes(path.read_bytes()[:-100])
     info = dict(img_path=str(path))
     with pytest.raises(UserError, match=f'{name} {words}'):
-        load_image(path, lambda: LoadImageFromFile()(info)['img'])
+        load_image(path, lambda: LoadImageFromFile()(info)['img'], why_unread)
     reader = SampleReader('data', 2, 255, LoadImageFromFile(), None, None)
     dataset = SimpleNamespace(get_data_info=lambda index: info)
     with pytest.raises(UserError) as caught, naming_sample(dataset, 0):

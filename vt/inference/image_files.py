@@ -71,9 +71,13 @@ def check_paths(kept: Iterable[str | Path], written: Iterable[Path], folder: Pat
             raise UserError(f'{folder / path} would be overwritten: give another folder than {option} {folder}')
 
 
-def read_image(path: str | Path) -> np.ndarray:
+def read_image(path: str | Path, explain: Callable = lambda path: None) -> np.ndarray:
     """Read an image file with OpenCV, as mmcv does: ``(height, width, 3)``, uint8, blue first; errors as below."""
-    return load_image(path, lambda: cv2.imdecode(np.frombuffer(Path(path).read_bytes(), np.uint8), cv2.IMREAD_COLOR))
+
+    def decode() -> np.ndarray | None:
+        return cv2.imdecode(np.frombuffer(Path(path).read_bytes(), np.uint8), cv2.IMREAD_COLOR)
+
+    return load_image(path, decode, explain)
 
 
 def load_image(path: str | Path, load: Callable[[], Read | None], explain: Callable = lambda path: None) -> Read:

@@ -38,7 +38,8 @@ from vt.image_bounds import MAX_PIXELS, check_frames
 from vt.video import LoadClips, open_video
 from vt.video.dataset import EXTENSIONS as VIDEOS
 
-from .image_files import load_image, read_image
+from . import image_files
+from .image_files import load_image
 from .test_set import build_test_set, in_scope
 
 ImageSource = str | os.PathLike | np.ndarray
@@ -48,6 +49,7 @@ LOADING = (LoadImageFromFile, LoadClips)
 PHOTO, CIFAR = (375, 500), (32, 32)  # height and width of an example image
 MOST_WORKERS = 8  # each holds an image of its full size
 MAX_THREADS = 256  # that a person may ask for
+read_image = partial(image_files.read_image, explain=why_unread)
 
 
 class Samples:
