@@ -77,7 +77,7 @@ def test_single_labels_are_scored_as_by_scikit_learn(seed):
 def test_the_calibration_error_is_the_literal_sum_over_bins(seed):
     labels, scores = draw(seed)
     confidences, correct = scores.max(axis=1), scores.argmax(axis=1) == labels
-    confidences[:9] = 1  # the last bin holds its end
+    confidences[:9], confidences[9:18] = 1, 6 / BINS  # a bin holds its end
     expected = 0.0
     for index in range(BINS):
         members = [n for n, c in enumerate(confidences) if index / BINS < c <= (index + 1) / BINS]
@@ -219,14 +219,15 @@ def test_metrics_are_in_the_record_of_a_run_and_in_a_tracker(tmp_path):
     assert sum(name.startswith('classes/F1/') for name in metrics) >= 9
 
 
-def test_metrics_of_masks():
+@pytest.mark.parametrize('ignored', [255, 2])
+def test_metrics_of_masks(ignored):
     random = np.random.default_rng(0)
-    labels, predicted = random.choice([0, 1, 255], size=(2, 8, 9)), random.integers(2, size=(2, 8, 9))
+    labels, predicted = random.choice([0, 1, ignored], size=(2, 8, 9)), random.integers(2, size=(2, 8, 9))
     samples = [
         dict(gt_sem_seg=dict(data=torch.tensor(a)[None]), pred_sem_seg=dict(data=torch.tensor(b)[None]))
         for a, b in zip(labels, predicted)
     ]
-    found, valid = evaluate(dict(type='vt.SegmentScores'), samples), labels != 255
+    found, valid = evaluate(dict(type='vt.SegmentScores', ignore_index=ignored), samples), labels != ignored
     for k in range(2):
         both, either = (valid & (labels == k) & (predicted == k)), valid & ((labels == k) | (predicted == k))
         assert found[f'classes/IoU/{NAMES[k]}'] == pytest.approx(100 * both.sum() / either.sum())
