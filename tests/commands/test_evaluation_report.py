@@ -146,6 +146,7 @@ def test_several_labels(work):
     weights = torch.load(root / 'weights.pth')
     for part in ('weight', 'bias'):
         weights['state_dict'][f'head.fc.{part}'][2] = 0  # a score of 0.5, which is a prediction
+    weights['state_dict']['head.fc.bias'][1] = -9  # which never is one
     torch.save(weights, root / 'weights.pth')
     random = np.random.default_rng(0)
     data_list = []
