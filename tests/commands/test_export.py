@@ -224,10 +224,8 @@ def test_masks_of_the_script_are_those_of_the_tool(tmp_path):
     network = ('segmentor.py', 'segmentor.pth')
     succeed(call('export.py', *network, '--formats', 'onnx', '--out-dir', '.', cwd=tmp_path))
     succeed(call('predict.py', *network, 'images', '--masks', 'own', cwd=tmp_path))
-    assert (
-        len(predict_alone(tmp_path, tmp_path / 'segmentor.onnx', tmp_path / 'images', '--masks', tmp_path / 'made'))
-        == 3
-    )
+    places = (tmp_path / 'images', '--masks', tmp_path / 'made')
+    assert len(predict_alone(tmp_path, tmp_path / 'segmentor.onnx', *places)) == 3
     masks = {path.relative_to(tmp_path / 'own') for path in (tmp_path / 'own').rglob('*.png')}
     assert masks == {path.relative_to(tmp_path / 'made') for path in (tmp_path / 'made').rglob('*.*')}
     for mask in masks:

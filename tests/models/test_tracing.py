@@ -89,12 +89,7 @@ FPN_MAPS = [(2, 1, 4, 6, 5), (2, 1, 4, 3, 2), (2, 1, 8, 8)]
 # A model, its inputs, and the shapes of what is recorded: samples, heads, tokens, and other tokens or a map.
 RECORDED = {
     'VT-ResNet': (lambda: VTResNet(18, **OPTIONS), IMAGES, OF_LAYER4, [(2, 1, 4, 4, 6), (2, 1, 4, 4)]),
-    'early VT-ResNet': (
-        lambda: VTResNet(18, **OPTIONS | dict(token_channels=64) | EARLY),
-        IMAGES,
-        OF_LAYER4,
-        OF_EARLY,
-    ),
+    'early VT-ResNet': (lambda: VTResNet(18, **OPTIONS | dict(token_channels=64) | EARLY), IMAGES, OF_LAYER4, OF_EARLY),
     'VT-FPN': (lambda: VTFPN([8, 16], 16, num_tokens=4, token_channels=32), levels(2, 6, 5), OF_FPN, FPN_MAPS),
 }
 
