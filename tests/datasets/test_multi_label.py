@@ -153,7 +153,7 @@ def test_predicted_labels_follow_the_thresholds(tmp_path):
     least, most = int(scores.argmin()), int(scores.argmax())
     report['per_class'][least]['best_threshold'] = float(scores[least])
     report['per_class'][most]['best_threshold'] = 2.0
-    (tmp_path / 'report.json').write_text(json.dumps(report))
+    (tmp_path / 'report.json').write_text(json.dumps(report | dict(per_class=report['per_class'][::-1])))
     inferencer.thresholds = read_thresholds(str(tmp_path / 'report.json'), names)
     (result,) = inferencer(path)
     assert {*result['pred_label']} == {least, *np.flatnonzero(scores >= 0.5)} - {most}
