@@ -1,12 +1,24 @@
 """Commands in messages, in the form in which the person started VT."""
 
 import os
+import shlex
 import sys
 from pathlib import Path
 
 from vt.files import PACKAGE, ROOT
 
 STARTS = ('vt', 'python -m vt')
+
+
+def typed_start() -> str:
+    """Return what the person typed before the arguments: ``vt train``, ``python -m vt train``, ``python own.py``.
+
+    The path of a file is from the working directory, where it is in it.
+    """
+    program, here = Path(sys.argv[0]), Path.cwd()
+    if sys.argv[0].startswith(tuple(f'{start} ' for start in STARTS)):  # as vt.__main__ notes it
+        return sys.argv[0]
+    return shlex.join(['python', str(program.relative_to(here) if program.is_relative_to(here) else program)])
 
 
 def as_typed(command: str) -> str:
@@ -21,5 +33,6 @@ def as_typed(command: str) -> str:
     if ROOT != PACKAGE / '.mim' and Path(sys.argv[0]).resolve().is_relative_to(ROOT.resolve() / 'tools'):
         (tool,) = (ROOT / 'tools').rglob(f'{name.replace("-", "_")}.py')
         return ' '.join(['python', os.path.relpath(tool), *rest])
-    start = next((start for start in STARTS if sys.argv[0].startswith(f'{start} ')), STARTS[-1])
+    typed = typed_start()
+    start = next((start for start in STARTS if typed.startswith(f'{start} ')), STARTS[-1])
     return ' '.join([start, name, *rest])

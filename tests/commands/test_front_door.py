@@ -64,10 +64,8 @@ def test_another_command_is_refused_in_a_line(given, advice, monkeypatch, capsys
     ],
 )
 def test_commands_are_named_as_they_were_typed(start, usage, form):
-    command = [sys.executable, *start, '--help']
-    text = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, env=os.environ | dict(COLUMNS='999')
-    ).stdout
+    command, env = [sys.executable, *start, '--help'], os.environ | dict(COLUMNS='999')
+    text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=env).stdout
     assert text.startswith(f'usage: {usage} [-h]')
     assert f'a report.json of {form.format("test")} --report' in text
     assert f'example:\n  {form.format("predict")} swin-tiny' in text

@@ -15,6 +15,7 @@ from vt.engine.config_parts import leaves
 from vt.engine.prepare import read_config
 from vt.engine.run_record import describe_origin, digest_config
 from vt.errors import UserError
+from vt.hints import typed_start
 
 AS_EDITORS_WRITE = {
     'byte order mark': '\ufeffcaf\u00e9\r\ntea\r\n'.encode(),
@@ -137,6 +138,9 @@ def test_a_command_names_no_folder_of_the_machine(tmp_path, monkeypatch, program
     for called, expected in ((str(path), shown or shlex.quote(str(path))), (program, shown or program)):
         monkeypatch.setattr(sys, 'argv', [called, 'config.py', '--x'])
         assert describe_origin()['command'] == f'python {expected} config.py --x'
+    for start in ('vt train', 'python -m vt train'):
+        monkeypatch.setattr(sys, 'argv', [start, 'config.py'])
+        assert (typed_start(), describe_origin()['command']) == (start, 'python -m vt train config.py')
 
 
 NAME = re.compile(r'_(\d+)xb(\d+)-')

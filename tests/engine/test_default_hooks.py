@@ -133,7 +133,7 @@ COMPARING = [
 @pytest.mark.parametrize(('section', 'made'), COMPARING)
 @pytest.mark.parametrize(('score', 'rule'), [('top1_error', 'less'), ('single-label/recall', 'greater')])
 def test_what_compares_scores_gets_their_rule_or_is_refused(section, made, score, rule):
-    """A rule that is set is kept, and one that nobody knows is asked for."""
+    """A rule that is set is kept, one that nobody knows is asked for; of several scores each has its own."""
     for given in ({}, dict(rule='less')):
         found = entered(**{section: made(score, **given)})[section]
         expected = entered(**{section: made(score, **dict(rule=rule) | given)})[section]
@@ -142,8 +142,5 @@ def test_what_compares_scores_gets_their_rule_or_is_refused(section, made, score
     with pytest.raises(UserError, match=r"=quality: the name does not say .*: set rule='greater' or 'less'"):
         entered(**{section: made('quality')})
     assert entered(**{section: made('quality', rule='less')})
-
-
-def test_of_several_best_checkpoints_each_has_its_rule():
     hook = dict(type='CheckpointHook', save_best=['accuracy/top1', 'val/loss'])
     assert entered(default_hooks=dict(checkpoint=hook)).default_hooks.checkpoint.rule == ['greater', 'less']

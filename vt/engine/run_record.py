@@ -21,6 +21,7 @@ from torch.distributed.fsdp import FSDPModule
 
 from vt.errors import UserError
 from vt.files import ROOT
+from vt.hints import typed_start
 
 from .counting import count_complexity, one_input
 
@@ -96,12 +97,10 @@ def describe_origin(device: torch.device | str = 'cpu') -> dict[str, Any]:
 
     The command has the program's path from the working directory, where it is in it, or ``-m vt`` and its name there.
     """
-    program = Path(sys.argv[0])
-    if program.is_relative_to(Path.cwd()):
-        program = program.relative_to(Path.cwd())
-    start = ['-m', *program.name.split()] if program.name.startswith('vt ') else [str(program)]
+    start = typed_start()
+    start = f'python -m {start}' if start.startswith('vt ') else start
     return dict(
-        command=shlex.join(['python', *start, *sys.argv[1:]]),
+        command=f'{start} {shlex.join(sys.argv[1:])}'.rstrip(),
         device=describe_device(torch.device(device)),
         versions=_versions(),
     )

@@ -14,6 +14,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
 from vt.engine.processes.distributed import largest
+from vt.hints import typed_start
 from vt.registry import HOOKS
 
 from .checkpoint_hook import CheckpointHook, is_accumulating
@@ -82,9 +83,8 @@ def _command(runner: Runner) -> str:
     """Return the command that continues a run of ``tools/train.py`` in one process, else how it is made."""
     if getattr(runner, 'changed', None) is None or runner.world_size > 1:
         return 'the same command and --resume (in Python: resume=True)'
-    program, *arguments = sys.argv
-    start = program if program.startswith('vt ') else shlex.join(['python', program])
-    return f'{start} {shlex.join([*arguments, *([] if arguments[-1] == "--resume" else ["--resume"])])}'
+    arguments = [*sys.argv[1:], *([] if sys.argv[-1] == '--resume' else ['--resume'])]
+    return f'{typed_start()} {shlex.join(arguments)}'
 
 
 def end_workers() -> None:
