@@ -58,7 +58,9 @@ def refuse_other_classes(checkpoint: dict, dataset: Dataset) -> None:
         raise UserError(f'{words}, of {len(classes)}: {advice}')
 
 
-def settle(runner: Runner, checkpoint: dict, length: int, is_rescaled: bool = False) -> dict[str, Any]:
+def settle(
+    runner: Runner, checkpoint: dict, asked: dict[str, Any], length: int, is_rescaled: bool = False
+) -> dict[str, Any]:
     """Log a table of differences between a checkpoint and the config, and decide which settings apply.
 
     Call it before the checkpoint is loaded and before schedulers step. By default the settings of optimizer and
@@ -68,6 +70,7 @@ def settle(runner: Runner, checkpoint: dict, length: int, is_rescaled: bool = Fa
     Args:
         runner: the resumed run.
         checkpoint: the checkpoint, changed in place with ``new_schedule``.
+        asked: the settings of the run, of :func:`settings_of`.
         length: number of iterations per epoch; 0 in a loop over iterations.
         is_rescaled: whether epochs had another number of iterations before the interruption, in which schedules by
             iteration are stored. The config's schedules are used then, at the same epoch.
@@ -79,7 +82,7 @@ def settle(runner: Runner, checkpoint: dict, length: int, is_rescaled: bool = Fa
         UserError: the checkpoint has no settings, another kind of optimizer or other parameter groups, or without
             ``new_schedule`` another kind of schedule, or another schedule of epochs of another length.
     """
-    is_new, asked, meta = bool(runner.cfg.get('new_schedule')), settings_of(runner), checkpoint['meta']
+    is_new, meta = bool(runner.cfg.get('new_schedule')), checkpoint['meta']
     if 'settings' not in meta:
         raise UserError('the checkpoint has no settings of its run (vt.ResumeHook): start from its weights, load_from')
     had = json.loads(meta['settings'])
