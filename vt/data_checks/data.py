@@ -29,6 +29,7 @@ from vt.engine.prepare import HELD_OUT, SPLITS
 from vt.engine.reporting import naming_part
 from vt.errors import UserError
 from vt.files import files_below, list_suffixes
+from vt.hints import as_typed
 from vt.untrusted_text import check_class_names
 from vt.video.dataset import EXTENSIONS
 
@@ -82,7 +83,8 @@ def _count_read(sources: Sequence['Source'], split: str) -> str:
     """Return how many samples of a split were read, for a message; ``''`` for all."""
     counts = [(len(source.samples), len(source.dataset)) for source in sources if source.split == split]
     read, total = map(sum, zip(*counts))
-    return f'; {read:,} of {total:,} samples were read: vt check-dataset reads all' if read < total else ''
+    rest = f'; {read:,} of {total:,} samples were read: {as_typed("vt check-dataset")} reads all'
+    return rest if read < total else ''
 
 
 @dataclass

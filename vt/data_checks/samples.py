@@ -149,11 +149,8 @@ class SampleReader:
                 sample.digest = blake2b(content, digest_size=16).hexdigest()
             return [Problem(kind, path, words) for kind, words in look(step, path, BytesIO(content), info, sample)]
         except Exception as error:  # a decoder's, of any type
-            return [
-                Problem(
-                    'unreadable', path, why_unread(path) or f'cannot be read: {describe(error) or in_one_line(error)}'
-                )
-            ]
+            words = why_unread(path) or f'cannot be read: {describe(error) or in_one_line(error)}'
+            return [Problem('unreadable', path, words)]
 
     def _look_at_image(self, step: Load, path: str, file: BytesIO, info: dict, sample: Sample) -> Wrong:
         if isinstance(step, LoadBands):
