@@ -1,4 +1,4 @@
-"""The table of what ``tools/analysis/attention.py`` measured and wrote."""
+"""The table of what ``python -m projects.relations.attention tokens`` measured and wrote."""
 
 from vt.files import read_json
 
@@ -19,7 +19,7 @@ TOKENIZERS = {
 
 
 def show_attention(model: str) -> str:
-    """A row for each tokenizer, with what ``tools/analysis/attention.py --out`` measured of a model's seeds."""
+    """A row for each tokenizer, with what ``projects.relations.attention tokens`` measured of a model's seeds."""
     forms = {title: form[0] if isinstance(form, list) else form for title, form in TOKENIZERS.items()}
     told = []
     for path in sorted((ROOT / 'projects/small_data/attention').glob(f'{model}_seed-*.json')):

@@ -4,7 +4,7 @@ import argparse
 
 from vt.commands.arguments import CHECKPOINT, ToolParser, run
 
-MODULES = dict(locality='locality', objects='influence', reach='influence')  # by command
+MODULES = dict(locality='locality', objects='influence', reach='influence', tokens='token_measures')  # by command
 
 
 def parse_args() -> argparse.Namespace:
@@ -45,7 +45,16 @@ def parse_args() -> argparse.Namespace:
     )
     reach.add_argument('--out', required=True, help='file for the figure; .jpg, .png, .pdf or .svg')
     reach.add_common_options(checkpoint=False)
-    for command in (locality, objects):
+    tokens = add(
+        'tokens',
+        "measure entropy, share on the foreground and reach of visual tokens, as in the paper's section 6",
+        'tokens configs/vt_fpn/vt-fpn_r18_digit-scenes.py work_dirs/vt-fpn_r18_digit-scenes/iter_1200.pth',
+    )
+    tokens.add_model_arguments('path of the config of a classifier or segmentor with visual tokens')
+    tokens.add_argument(
+        '--background', type=int, nargs='+', default=[0], help='classes that are background (default: 0)'
+    )
+    for command in (locality, objects, tokens):
         command.add_argument('--images', type=int, default=64, help='test images, spread over the set (default: 64)')
         command.add_argument('--out', help='JSON file for the measurements')
         command.add_common_options()

@@ -19,7 +19,6 @@ from forked_tools import ForkedTool
 from mmengine.dataset import pseudo_collate
 
 from vt import apis, record_attention
-from vt.analysis.attention.token_measures import attention_entropy
 from vt.errors import UserError
 
 pytest.importorskip('gradio', reason='the page needs Gradio: pip install gradio')
@@ -229,7 +228,7 @@ def test_a_dropped_image_shows_what_the_recorder_has(page, image, records):
     looks = records[f'{FIRST}.tokenizer'].attention[0].mean(dim=0)  # L, H, W
     relation = records[f'{FIRST}.relation'].attention[0].mean(dim=0)
     np.testing.assert_allclose(page.table('relation')[:, 1:], relation, atol=1e-4)
-    np.testing.assert_allclose(page.table('measures')[:, 1], attention_entropy(looks), atol=1e-4)
+    np.testing.assert_allclose(page.table('entropy')[:, 1], torch.special.entr(looks).sum((1, 2)), atol=1e-4)
     assert len(page.all('[data-view]')) >= 6
     assert 'This model has no part with attention' in page.text('body')
     assert len(page.all('[data-view=prediction]')) == 2

@@ -10,13 +10,15 @@ import pytest
 import torch
 from apis.small_models import make, sharpen
 from mmengine.dataset import pseudo_collate
+from survey_backbones import build
 from tool_runner import call, succeed
 
 from vt import apis, record_attention
 from vt.commands.explore import serve
 from vt.errors import UserError
-from vt.explorer.looking import Look, Module, look_at, pick_from_test_set
+from vt.explorer.looking import Look, Module, find_modules, look_at, pick_from_test_set
 from vt.explorer.views import describe_module
+from vt.models import MViT
 
 
 @pytest.fixture(scope='module')
@@ -72,7 +74,7 @@ def test_a_report_of_two_models_stands_alone_and_has_the_recorders_numbers(folde
     assert scores[0] == [expected['pred_class'], f'{100 * expected["pred_score"]:.2f}']
 
 
-def test_levels_of_a_segmentor_and_their_measures(small_model):
+def test_levels_of_a_segmentor(small_model):
     inferencer = apis.SegmentationInferencer(*small_model('vt-fpn_r18_digit-scenes')[:2])
     (first,) = pick_from_test_set(inferencer.model.cfg, 1)
     look = look_at(inferencer, first.source)
@@ -84,12 +86,24 @@ def test_levels_of_a_segmentor_and_their_measures(small_model):
         assert module.maps.shape == module.reads.shape
 
 
+@pytest.mark.parametrize('pools', [False, True])
+def test_maps_on_a_grid_leave_out_the_class_token(pools):
+    arch = dict(channels=8, depths=(1, 1))
+    model = MViT(arch, image_size=64, num_frames=4, key_value_stride=(1, 2, 2)) if pools else build('deit-small')
+    with torch.no_grad(), record_attention(model) as records:
+        model(torch.randn(1, 3, *([4] if pools else []), 64, 64))
+    modules = find_modules(model, records)
+    assert modules.keys() == records.keys()
+    for name, module in modules.items():
+        maps = module.maps.flatten(start_dim=2)  # h, Q, P
+        torch.testing.assert_close(maps, records[name].attention[0, ..., 1:])
+
+
 @pytest.mark.parametrize('head', range(4))
 def test_numbers_of_a_head_or_of_the_mean_and_a_row_a_token(head):
     torch.manual_seed(0)
     maps, relation = torch.rand(2, 3, 4, 5), torch.rand(3, 3, 3)
-    squares = dict(spread=torch.tensor([0.04, 0.09, 0.16]), reach=torch.tensor([0.25, 0.36, 0.49]))
-    module = Module(maps, relation, measures=squares | dict(to_others=torch.tensor([0.1, 0.2, 0.3])))
+    module = Module(maps, relation)
     assert [*module.heads] == [0, 1, 2, 3]
     assert [*Module(maps[:1]).heads] == [0]
     views = describe_module(Look(torch.rand(3, 8, 8), [], None, dict(a=module)), 'a', head)
@@ -98,8 +112,7 @@ def test_numbers_of_a_head_or_of_the_mean_and_a_row_a_token(head):
     np.testing.assert_allclose(found['relation'], np.column_stack([[1, 2, 3], expected]), atol=1e-4)
     seen = maps[head - 1] if head in (1, 2) else maps.mean(dim=0)  # there is no third head of the maps
     entropies = torch.distributions.Categorical(seen.flatten(1)).entropy()
-    columns = [[1, 2, 3], entropies, [0.2, 0.3, 0.4], [0.5, 0.6, 0.7], [10, 20, 30]]
-    np.testing.assert_allclose(found['measures'], np.column_stack(columns), atol=1e-4)
+    np.testing.assert_allclose(found['entropy'], np.column_stack([[1, 2, 3], entropies]), atol=1e-4)
 
 
 def test_a_missing_gradio_is_named(monkeypatch):

@@ -1,4 +1,4 @@
-"""Commands of ``attention.py``, ``show_tokens.py`` and ``show_heat_maps.py``: attention in numbers and figures."""
+"""Commands of ``show_tokens.py`` and ``show_heat_maps.py``: attention in figures."""
 
 import argparse
 from pathlib import Path
@@ -11,7 +11,6 @@ from torch import nn
 
 from vt.analysis.attention.heat_maps import HeatMapper
 from vt.analysis.attention.token_figure import draw_attention, look, name_part
-from vt.analysis.attention.token_measures import measure_tokenizers, print_tokenizers
 from vt.analysis.figures import save_figure
 from vt.apis import get_model
 from vt.engine.launch import default_device, is_segmentation
@@ -19,21 +18,9 @@ from vt.engine.preparation import preparation_of
 from vt.engine.prepare import read_config
 from vt.errors import UserError
 from vt.inference.inputs import Samples
-from vt.inference.test_set import build_test_set, describe_image, spread_evenly, spread_over_classes
+from vt.inference.test_set import build_test_set, describe_image, spread_over_classes
 
-from .outputs import check_output, write_measured
-
-
-def report_tokens(args: argparse.Namespace) -> None:
-    """Print entropy, gain on the foreground and reach of a model's visual tokens; write them to ``--out``."""
-    check_output(args.out, args.config, args.checkpoint)
-    model = build(read_config(args.config, args.cfg_options), args.checkpoint)
-    dataset = build_test_set(model.cfg)
-    indices = spread_evenly(dataset, args.images)
-    rows = measure_tokenizers(model, dataset, indices, args.background)
-    print_tokenizers(rows, Path(args.config).stem, len(indices))
-    origin = dict(config=args.config, checkpoint=args.checkpoint, background=args.background)
-    write_measured(args.out, **origin, tokenizers=rows)
+from .outputs import check_output
 
 
 def show_tokens(args: argparse.Namespace) -> None:

@@ -4,7 +4,7 @@ Letters: h heads, L tokens, H and W size of a map, Q queries, K keys.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,6 @@ from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 
-from vt.analysis.attention.token_measures import measure_records, tokenizers_by_owner
 from vt.analysis.figures import shrink
 from vt.apis import ClassificationInferencer, SegmentationInferencer
 from vt.datasets.bands import as_rgb, read_bands
@@ -23,7 +22,7 @@ from vt.engine.preparation import preparation_of
 from vt.image_bounds import check_image_size
 from vt.inference.inputs import read_image, seen_by
 from vt.inference.test_set import build_test_set, name_class, spread_over_classes
-from vt.models import Record, record_attention
+from vt.models import AttentionTokenizer, Record, record_attention
 
 THUMBNAIL = 160  # pixels of the longer side
 
@@ -51,14 +50,11 @@ class Module:
         maps: attention of each token over the pixels, ``(h, L, H, W)``.
         relation: attention between tokens, ``(h, Q, K)``.
         reads: attention of each pixel over the tokens, ``(h, L, H, W)``.
-        measures: measures of the tokens, ``(L,)`` each, from maps averaged over heads; see
-            :func:`vt.analysis.attention.token_measures.measure_tokens`.
     """
 
     maps: Tensor | None = None
     relation: Tensor | None = None
     reads: Tensor | None = None
-    measures: dict[str, Tensor] = field(default_factory=dict)
 
     @property
     def heads(self) -> range:
@@ -100,11 +96,10 @@ def look_at(inferencer: ClassificationInferencer | SegmentationInferencer, sourc
         pixels = (255 * image).byte().permute(1, 2, 0)[: sample['inputs'].shape[-2], : sample['inputs'].shape[-1]]
         overlay = inferencer.draw(np.ascontiguousarray(pixels.numpy()), prediction.cpu())
     predictions = inferencer.describe(prediction)['predictions']
-    modules = find_modules(model, records, image.shape[1:])
-    return Look(image, predictions, overlay, modules)
+    return Look(image, predictions, overlay, find_modules(model, records))
 
 
-def find_modules(model: nn.Module, records: dict[str, Record], image_size: tuple[int, int]) -> dict[str, Module]:
+def find_modules(model: nn.Module, records: dict[str, Record]) -> dict[str, Module]:
     """Group the records of a forward pass of one image into modules: one per tokenizer, and one per other part.
 
     The module of a tokenizer includes the relation that takes its tokens and the projector, or fuser, that writes them
@@ -112,20 +107,29 @@ def find_modules(model: nn.Module, records: dict[str, Record], image_size: tuple
     """
     modules, taken = {}, set()
     for owner, names in tokenizers_by_owner(model).items():
-        for name, measures in zip(names, measure_records(records, owner, names, image_size)):
+        for name in names:
             writers = [name.replace('tokenizer', writer) for writer in ('projector', 'fuser')]
             parts = dict(maps=[name], relation=[f'{owner}.relation'.removeprefix('.')], reads=writers)
             found = {kind: each for kind, places in parts.items() for each in places[::-1] if each in records}
-            modules[name] = Module(
-                **{kind: records[each].attention[0].cpu() for kind, each in found.items()},
-                measures={key: values[0].cpu() for key, values in measures.items()},
-            )
+            modules[name] = Module(**{kind: records[each].attention[0].cpu() for kind, each in found.items()})
             taken |= {*found.values()}
     order = [name for name, _ in model.named_modules() if name in records]
     for name in order:
         if name not in taken and len(records[name].attention) == 1:
             modules[name] = _as_module(records[name], model.get_submodule(name))
     return dict(sorted(modules.items(), key=lambda item: order.index(item[0])))
+
+
+def tokenizers_by_owner(model: nn.Module) -> dict[str, list[str]]:
+    """Names of the tokenizers with attention, by the name of the module whose ``relation`` takes their tokens."""
+    parts = dict(model.named_modules())
+    owners: dict[str, list[str]] = {}
+    for name in [name for name, part in parts.items() if isinstance(part, AttentionTokenizer)]:
+        owner = name.rpartition('.')[0]
+        while owner and not hasattr(parts[owner], 'relation'):
+            owner = owner.rpartition('.')[0]
+        owners.setdefault(owner, []).append(name)
+    return owners
 
 
 def _as_module(record: Record, part: nn.Module) -> Module:

@@ -1,5 +1,6 @@
 """Views of a model's prediction and attention: images and tables for the page, and a report in one file."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +15,11 @@ from torch.nn.functional import interpolate
 from torchvision.utils import make_grid
 
 from vt.analysis.attention.token_figure import FLOOR, RANGES, SCALE, describe_ranges, glow, times_uniform
-from vt.analysis.attention.token_measures import attention_entropy, uniform_entropy
 from vt.analysis.figures import image_address, shrink
 from vt.apis import ClassificationInferencer, SegmentationInferencer
 from vt.untrusted_text import printable
 
-from .looking import Look, Module, ShownImage, look_at
+from .looking import Look, ShownImage, look_at
 
 TILE = 128  # pixels of the longer side
 COLUMNS, MAX_TILES = 4, 64
@@ -73,7 +73,7 @@ def describe_prediction(look: Look) -> list[View]:
 
 
 def describe_module(look: Look, name: str, head: int) -> list[View]:
-    """Return views of a module: attention maps, relation of the tokens, and measures.
+    """Return views of a module: attention maps, relation of the tokens, and entropies.
 
     Args:
         look: result for an image.
@@ -101,28 +101,16 @@ def describe_module(look: Look, name: str, head: int) -> list[View]:
             rows = _tabulate({str(column): values for column, values in enumerate(relation.T, 1)})
             views.append(View('The same in numbers', 'Rows take from columns.', 'relation', rows=rows))
     if module.maps is not None:
-        text = (
-            f'Entropy in nats, {uniform_entropy(*module.maps.shape[-2:]):.3f} if a token looked everywhere alike. '
-            'Spread of its look, reach, the distance of pixels that meet in it, in diagonals of the image, and what '
-            'it takes from others, are those of the mean over heads.'
-        )
-        views.append(View('Entropy and reach', text, 'measures', rows=tabulate_tokens(module, head)))
+        maps = of_head(module.maps, head).double()
+        entropies = torch.special.entr(maps / maps.sum(dim=(-2, -1), keepdim=True)).sum(dim=(-2, -1))  # L
+        text = f'In nats; {math.log(maps[0].numel()):.3f} if a token looked everywhere alike.'
+        views.append(View('Entropy', text, 'entropy', rows=_tabulate({'entropy': entropies})))
     return views
 
 
 def of_head(attention: Tensor, head: int) -> Tensor:
     """Select a head of ``(h, ...)``, from 1; return the mean over heads for 0 or a head that does not exist."""
     return attention[head - 1] if 0 < head <= len(attention) else attention.mean(dim=0)
-
-
-def tabulate_tokens(module: Module, head: int) -> list[dict[str, str]]:
-    """Return a row per token with the available measures."""
-    maps = of_head(module.maps, head).double()
-    columns = {'entropy': attention_entropy(maps / maps.sum(dim=(-2, -1), keepdim=True))}
-    if 'reach' in module.measures:
-        columns |= {key: module.measures[key].sqrt() for key in ('spread', 'reach')}
-        columns['from others (%)'] = 100 * module.measures['to_others']
-    return _tabulate({key: values for key, values in columns.items() if values.isfinite().all()})
 
 
 def _tabulate(columns: dict[str, Tensor]) -> list[dict[str, str]]:

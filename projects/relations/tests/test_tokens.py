@@ -1,24 +1,35 @@
-"""``tools/analysis/attention.py`` as a user calls it, on small models with arbitrary weights and the embedded data."""
+"""``projects.relations.attention tokens`` as a user calls it, on small models and the embedded data."""
 
+import functools
 import json
 
 import numpy as np
 import pytest
 import torch
+from apis.small_models import make
+from forked_tools import run_forked
 from mmengine.dataset import pseudo_collate
-from tool_runner import call, succeed
+from tool_runner import ROOT, succeed
 
+from projects.relations.token_measures import measure_tokenizers
 from vt import record_attention
-from vt.analysis.attention.token_measures import measure_tokenizers
 from vt.apis import get_model
 from vt.inference.test_set import build_test_set, spread_evenly
+
+
+@pytest.fixture(scope='module')
+def small_model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('small models')
+    return functools.cache(lambda name: make(folder, name))
+
 
 CLASSIFIER, SEGMENTOR = 'vt-resnet18-half_digits', 'vt-fpn_r18_digit-scenes'
 
 
 def measure(folder, *arguments):
     """What the command prints, and what it writes."""
-    result = succeed(call('analysis/attention.py', *arguments, '--out', 'tokens.json', cwd=folder))
+    tool = ROOT / 'projects/relations/attention.py'
+    result = succeed(run_forked(tool, 'tokens', *arguments, '--out', 'tokens.json', cwd=folder))
     return result.stdout, json.loads((folder / 'tokens.json').read_text())
 
 

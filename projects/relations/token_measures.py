@@ -1,11 +1,13 @@
-"""Measure the attention of the visual tokens of a trained model over images (paper, section 6).
+"""Measure the attention of the visual tokens of a trained model over images (paper, section 6): the command ``tokens``.
 
 Functions of maps compute in the floating-point type of their input; use float64 for exact results.
 Letters: N batch, L tokens, H and W size of the map.
 """
 
+import argparse
 import math
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -13,11 +15,15 @@ from torch.nn.functional import interpolate
 from torch.utils.data import Dataset
 
 from vt.analysis.tables import print_table
+from vt.commands.outputs import write_measured
 from vt.engine.checks.classes import IGNORED_LABEL
 from vt.errors import UserError
+from vt.explorer.looking import tokenizers_by_owner
 from vt.files import as_plain
 from vt.inference.test_set import preprocessed
-from vt.models import AttentionTokenizer, Record, record_attention
+from vt.models import Record, record_attention
+
+from .trained import prepare
 
 # Titles of the printed tables; of each column the measure and its format.
 TABLES = {
@@ -36,6 +42,14 @@ TABLES = {
         'uniform W': ('uniform_to_others', '.1%'),
     },
 }
+
+
+def report_tokens(args: argparse.Namespace) -> None:
+    """Print entropy, gain on the foreground and reach of a model's visual tokens; write them to ``--out``."""
+    model, dataset, indices, origin = prepare(args)
+    rows = measure_tokenizers(model, dataset, indices, args.background)
+    print_tokenizers(rows, Path(args.config).stem, len(indices))
+    write_measured(args.out, **origin, background=args.background, tokenizers=rows)
 
 
 def measure_tokenizers(
@@ -90,18 +104,6 @@ def measure_records(
     if relation is not None and relation.shape[-1] != sum(attention.shape[1] for attention in maps):
         relation = None
     return measure_tokens(maps, relation, image_size, labels, background)
-
-
-def tokenizers_by_owner(model: nn.Module) -> dict[str, list[str]]:
-    """Names of the tokenizers with attention, by the name of the module whose ``relation`` takes their tokens."""
-    parts = dict(model.named_modules())
-    owners: dict[str, list[str]] = {}
-    for name in [name for name, part in parts.items() if isinstance(part, AttentionTokenizer)]:
-        owner = name.rpartition('.')[0]
-        while owner and not hasattr(parts[owner], 'relation'):
-            owner = owner.rpartition('.')[0]
-        owners.setdefault(owner, []).append(name)
-    return owners
 
 
 def _summarise(images: list[dict[str, Tensor]]) -> dict:

@@ -9,8 +9,8 @@ import math
 import pytest
 import torch
 
-from vt.analysis.attention import token_measures
-from vt.analysis.attention.token_measures import attention_density, attention_entropy, measure_tokens, uniform_entropy
+from projects.relations import token_measures
+from projects.relations.token_measures import attention_density, attention_entropy, measure_tokens, uniform_entropy
 
 # N, L, H, W
 SHAPES = [(2, 3, 4, 6), (1, 1, 1, 1), (3, 2, 1, 7)]
