@@ -15,7 +15,7 @@ def test_the_config_of_a_run_is_printed(tmp_path):
     options = [f'work_dir={tmp_path / "run"}', 'image_size=24', 'fold=1', 'train_cfg.max_epochs=3']
     result = succeed(call('print_config.py', CONFIG, '--launcher', 'none', '--amp', cwd=tmp_path, options=options))
     (tmp_path / 'printed.py').write_text(result.stdout)
-    runner = build_runner(prepare(CONFIG, Request(parse_options(options), launcher='none', amp=True)))
+    runner = build_runner(prepare(CONFIG, Request(parse_options(options), launcher='none', amp=True)).cfg)
     assert Config.fromfile(tmp_path / 'printed.py').to_dict() == runner.cfg.to_dict()
 
 

@@ -14,6 +14,7 @@ from PIL import Image
 
 import vt
 from vt.data_checks.data import check_data, find_left_out
+from vt.engine.data import Data
 from vt.errors import UserError
 
 
@@ -92,7 +93,7 @@ def test_folders_without_samples_or_of_one_class(tmp_path, monkeypatch, names, o
     load = [dict(type='LoadImageFromFile')]
     dataset = dict(type='CustomDataset', data_root='data', data_prefix='train', pipeline=load) | options
     with pytest.raises(UserError) as caught:
-        check_data(Config(dict(default_scope=scope, train_dataloader=dict(dataset=dataset))), ('train',))
+        check_data(Data(Config(dict(default_scope=scope, train_dataloader=dict(dataset=dataset)))), ('train',))
     assert words in str(caught.value)
 
 

@@ -11,6 +11,7 @@ from PIL import Image
 
 from vt.commands.check_dataset import read_data
 from vt.data_checks.data import check_data
+from vt.engine.data import Data
 
 CONFIGS = Path(__file__).parents[2] / 'configs'
 # Config, then an image of its train split and the image's mask.
@@ -54,7 +55,7 @@ def data(tmp_path):
 
 def problem(cfg):
     with pytest.raises((ValueError, FileNotFoundError)) as caught:
-        check_data(cfg, ('train', 'val'))
+        check_data(Data(cfg), ('train', 'val'))
     assert '\n' not in str(caught.value)
     return str(caught.value)
 
@@ -62,7 +63,7 @@ def problem(cfg):
 def test_whole_data_pass_and_ignored_pixels_too(data):
     root, cfg = data
     write(root / 'masks/b.png', np.full((40, 50), 255, np.uint8))
-    check_data(cfg, ('train', 'val', 'test'))
+    check_data(Data(cfg), ('train', 'val', 'test'))
 
 
 def test_files_that_are_missing_or_damaged(data):
@@ -74,7 +75,7 @@ def test_files_that_are_missing_or_damaged(data):
     assert 'images/a.jpg cannot be read: AssertionError: failed to load image' in problem(cfg)
     header = b'#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 40 +X 50\n'  # which OpenCV decodes and Pillow does not
     (root / 'images/a.jpg').write_bytes(header + bytes(40 * 50 * 4))
-    check_data(cfg, ('train',))
+    check_data(Data(cfg), ('train',))
     (root / 'masks/b.png').unlink()
     (root / 'masks/c.png').unlink()
     others = f'{root}/images/b.jpg (and 1 more: {root}/masks/c.png)'
@@ -91,7 +92,7 @@ def test_wrapped_data_sets_and_the_zero_label(data):
     inner = dict(cfg.train_dataloader.dataset, reduce_zero_label=True)
     wrapped = dict(type='RepeatDataset', times=2, dataset=dict(type='ConcatDataset', datasets=[inner]))
     cfg.val_dataloader = dict(dataset=wrapped)
-    check_data(cfg, ('val',))  # 1 to 4 are the classes, 0 is ignored
+    check_data(Data(cfg), ('val',))  # 1 to 4 are the classes, 0 is ignored
     write(root / 'masks/b.png', np.full((40, 50), 5, np.uint8))
     assert problem(Config(dict(default_scope='mmseg', val_dataloader=cfg.val_dataloader))).startswith('val data: ')
 
@@ -107,7 +108,7 @@ def test_the_time_of_the_check_is_bounded(seconds, masks, number, data, monkeypa
     if not masks:
         cfg.train_dataloader.dataset.pipeline.pop(1)
     if not number:
-        assert check_data(cfg, ('train',)) == []
+        assert check_data(Data(cfg), ('train',)) == []
         return
     message = problem(cfg)
     assert sum(f'images/{name}.jpg' in message for name in 'abc') == number
@@ -137,7 +138,7 @@ def test_real_data_sets_load_by_their_configs(name, tmp_path):
         write(tmp_path / image, random_image(60, 80))
         write(tmp_path / mask, labels)
         cfg[f'{split}_dataloader'].dataset.data_root = str(tmp_path)
-    check_data(cfg, ('train', 'val'))
+    check_data(Data(cfg), ('train', 'val'))
     with DATASETS.switch_scope_and_registry('mmseg') as registry:
         train, val = (registry.build(cfg[f'{split}_dataloader'].dataset) for split in ('train', 'val'))
     sample = train[0]
@@ -172,16 +173,16 @@ def folders(tmp_path):
 def test_validation_data_that_are_the_training_data(folders):
     root, configure = folders
     (root / 'link').symlink_to('train')
-    assert check_data(configure(), ('train', 'val')) == []
+    assert check_data(Data(configure()), ('train', 'val')) == []
     for prefix in ('./train', 'link'):
-        (warning,) = check_data(configure(val=dict(data_prefix=prefix)), ('train', 'val'))
+        (warning,) = check_data(Data(configure(val=dict(data_prefix=prefix))), ('train', 'val'))
         assert 'is the same image as' in warning
         assert warning.endswith('of train: the score of 24 of 24 has no meaning (and 23 more)')
     cfg = configure()
     cfg.val_dataloader = cfg.train_dataloader
-    (warning,) = check_data(cfg, ('train', 'val'))
+    (warning,) = check_data(Data(cfg), ('train', 'val'))
     assert warning == 'train data: train_dataloader.dataset is the data set of val, too: its scores have no meaning'
-    report, _ = read_data(cfg, ('train', 'val'), 1)
+    report, _ = read_data(Data(cfg), ('train', 'val'), 1)
     assert [problem['kind'] for problem in report['warnings']] == ['same']
 
 
@@ -190,9 +191,9 @@ def test_labels_without_names_beside_named_ones(folders):
     lines = [f'train/{("cat", "dog")[number % 2]}/{number}.png {1 - number % 2}' for number in range(24)]
     (root / 'train.txt').write_text('\n'.join(lines))
     listed = dict(ann_file='train.txt', data_prefix='')
-    (warning,) = check_data(configure(train=listed), ('train', 'val'))
+    (warning,) = check_data(Data(configure(train=listed)), ('train', 'val'))
     assert "has labels without names, but val has 'cat', 'dog', in this order" in warning
-    assert check_data(configure(train=dict(listed, classes=['cat', 'dog'])), ('train', 'val')) == []
+    assert check_data(Data(configure(train=dict(listed, classes=['cat', 'dog']))), ('train', 'val')) == []
 
 
 @pytest.mark.parametrize(
@@ -217,7 +218,7 @@ def test_what_reading_loses_is_named_by_the_whole_check(folders):
     pages = [Image.fromarray(random_image(8, 8)) for _ in range(5)]
     pages[0].save(root / 'train/dog/pages.tif', save_all=True, append_images=pages[1:])
     cfg = configure(train=dict(extensions=['.png', '.tif']))
-    report, _ = read_data(cfg, ('train',), 1)
+    report, _ = read_data(Data(cfg), ('train',), 1)
     assert report['problems'] == []
     found = {problem['kind']: f'{problem["file"]} {problem["message"]}' for problem in report['warnings']}
     assert 'train/cat/12bit.png has 16 bits with values up to 4095, which become 16 of 256 levels' in found['depth']
@@ -226,6 +227,6 @@ def test_what_reading_loses_is_named_by_the_whole_check(folders):
     Image.fromarray(np.full((8, 8, 3), 200, np.uint8)).save(root / 'train/cat/one.png')
     for path in ('train/cat/two.png', 'train/dog/three.png'):  # copies, one with another label
         (root / path).write_bytes((root / 'train/cat/one.png').read_bytes())
-    (problem,) = read_data(cfg, ('train',), 1)[0]['problems']
+    (problem,) = read_data(Data(cfg), ('train',), 1)[0]['problems']
     assert (problem['kind'], problem['file']) == ('contradiction', str(root / 'train/dog/three.png'))
     assert 'train/cat/one.png, the same file, has [0]' in problem['message']

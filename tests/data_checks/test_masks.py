@@ -8,6 +8,7 @@ from PIL import Image
 import vt
 from vt.commands.check_dataset import read_data
 from vt.data_checks.data import check_data
+from vt.engine.data import Data
 from vt.errors import UserError
 
 
@@ -42,8 +43,8 @@ def data(tmp_path):
 def error(cfg):
     """The line that ends a training; what ``check_dataset`` says too."""
     with pytest.raises(UserError) as caught:
-        check_data(cfg, ('train',))
-    assert read_data(cfg, ('train',), 2)[0]['problems']
+        check_data(Data(cfg), ('train',))
+    assert read_data(Data(cfg), ('train',), 2)[0]['problems']
     assert '\n' not in str(caught.value)
     return str(caught.value)
 
@@ -81,9 +82,9 @@ def test_values_that_are_no_labels(data, mask, options, words):
 )
 def test_masks_that_may_be_meant_so(data, mask, options, words):
     cfg = data(mask, **options)
-    (warning,) = check_data(cfg, ('train',))
+    (warning,) = check_data(Data(cfg), ('train',))
     assert words in warning
-    report = read_data(cfg, ('train',), 2)[0]
+    report = read_data(Data(cfg), ('train',), 2)[0]
     assert not report['problems']
     assert words in report['warnings'][0]['message']
 
@@ -91,7 +92,7 @@ def test_masks_that_may_be_meant_so(data, mask, options, words):
 def test_whole_masks_pass(data):
     drawn = Image.fromarray(halves(0, 1, 2, 255), mode='P')
     drawn.putpalette([*range(256)] * 3)
-    assert check_data(data(halves(0, 1, 2), drawn, exif=6), ('train',)) == []
+    assert check_data(Data(data(halves(0, 1, 2), drawn, exif=6)), ('train',)) == []
 
 
 def test_an_image_that_is_turned_without_its_mask(data, tmp_path):
@@ -105,14 +106,14 @@ def test_the_parts_of_a_split_count_together(data, tmp_path):
     part = cfg.train_dataloader.dataset
     parts = [dict(part, indices=[index]) for index in (0, 1)]
     cfg.train_dataloader.dataset = dict(type='ConcatDataset', datasets=parts)
-    assert check_data(cfg, ('train',)) == []
+    assert check_data(Data(cfg), ('train',)) == []
 
 
 def test_masks_in_memory_are_counted():
     dataset = dict(type='vt.DigitScenes', split='train', num_scenes=4, pipeline=[dict(type='PackSegInputs')])
     cfg = Config(dict(default_scope='mmseg', train_dataloader=dict(dataset=dataset)))
-    assert all('has no pixel of' in warning for warning in check_data(cfg, ('train',)))
-    report = read_data(cfg, ('train',), 2)[0]
+    assert all('has no pixel of' in warning for warning in check_data(Data(cfg), ('train',)))
+    report = read_data(Data(cfg), ('train',), 2)[0]
     scenes = vt.DigitScenes('train', num_scenes=4)
     pixels = sum(np.bincount(scene['gt_seg_map'].ravel(), minlength=11) for scene in scenes)
     assert [*report['data_sets'][0]['classes'].values()] == pixels.tolist()

@@ -10,6 +10,7 @@ from mmengine.config import Config
 from vt.commands.check_dataset import read_data
 from vt.data_checks.data import check_data
 from vt.data_checks.samples import digest_of
+from vt.engine.data import Data
 from vt.errors import UserError
 
 
@@ -33,21 +34,21 @@ def mnist(folder, **test):
 
 def test_a_test_split_in_memory_that_is_the_training(tmp_path, monkeypatch):
     write_mnist(tmp_path)
-    warnings = check_data(mnist(tmp_path), ('train', 'val'))
+    warnings = check_data(Data(mnist(tmp_path)), ('train', 'val'))
     assert any('is the same image as an image in memory of train' in warning for warning in warnings)
     assert any('test_mode=True' in warning for warning in warnings)
     name, digests = 'vt.data_checks.samples.digest_of', []
     monkeypatch.setattr(name, lambda image: digests.append(digest_of(image)) or digests[-1])
-    report = read_data(mnist(tmp_path), ('train', 'val'), 1)[0]
+    report = read_data(Data(mnist(tmp_path)), ('train', 'val'), 1)[0]
     assert report['counts'] == dict(duplicate=20)
     assert len(digests) == 40  # each once
     assert [row['train'] for row in report['classes']] == ['2'] * 10
     own = mnist(tmp_path, test_mode=True)
-    assert not any('is the same image' in warning for warning in check_data(own, ('train', 'val')))
-    assert read_data(own, ('train', 'val'), 1)[0]['counts'] == {}
+    assert not any('is the same image' in warning for warning in check_data(Data(own), ('train', 'val')))
+    assert read_data(Data(own), ('train', 'val'), 1)[0]['counts'] == {}
     first, tested = (tmp_path / f'{name}-images-idx3-ubyte' for name in ('train', 't10k'))
     tested.write_bytes(tested.read_bytes()[:16] + first.read_bytes()[16 : 16 + 784] + tested.read_bytes()[16 + 784 :])
-    (warning,) = [line for line in check_data(own, ('train', 'val')) if 'same image' in line]
+    (warning,) = [line for line in check_data(Data(own), ('train', 'val')) if 'same image' in line]
     assert warning.endswith('of train: the score of 1 of 10 has no meaning')
 
 
@@ -60,4 +61,4 @@ def test_a_label_outside_the_classes_of_several_labels(tmp_path, label):
     dataset = dict(type='MultiLabelDataset', ann_file=str(tmp_path / 'list.json'), pipeline=[dict(type='PackInputs')])
     cfg = Config(dict(default_scope='mmpretrain', train_dataloader=dict(dataset=dataset)))
     with pytest.raises(UserError, match='has the label 7, outside the 3 classes of MultiLabelDataset'):
-        check_data(cfg, ('train',))
+        check_data(Data(cfg), ('train',))

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from mmengine.logging import MMLogger
 from mmengine.registry import DATASETS
 
 from vt.apis import find_config
 from vt.data_checks.data import check_data
 from vt.datasets.held_out import choose_held_out, group_images
+from vt.engine.data import Data
 from vt.engine.prepare import Request, prepare
 from vt.errors import UserError
 
@@ -67,7 +67,7 @@ def build(cfg, split):
 
 
 def test_a_folder_without_splits_is_split(images):
-    cfg = prepare(FOLDER, Request(images))
+    cfg = prepare(FOLDER, Request(images)).cfg
     assert cfg.model.head.num_classes == 4
     train, val, test = (build(cfg, split) for split in ('train', 'val', 'test'))
     files = [{data.get_data_info(index)['img_path'] for index in range(len(data))} for data in (train, val, test)]
@@ -79,27 +79,25 @@ def test_a_folder_without_splits_is_split(images):
     assert not cats[0] & cats[1]
     assert train.metainfo['classes'] == val.metainfo['classes'] == (*SIZES,)
     assert [type(step).__name__ for step in val.dataset.pipeline.transforms][1] == 'ResizeEdge'
-    assert not any('is the data set of' in line for line in check_data(cfg, ('train', 'val')))
+    assert not any('is the data set of' in line for line in check_data(Data(cfg), ('train', 'val')))
     cfg.dump('written.py')
-    assert prepare('written.py', Request()).val_dataloader == cfg.val_dataloader
+    assert prepare('written.py', Request()).cfg.val_dataloader == cfg.val_dataloader
     with pytest.raises(UserError, match=r'the config already holds out 0\.2'):
         prepare('written.py', Request(dict(val_fraction=0.5)))
-    prepare(FOLDER, Request(images, validates=False)).dump('without.py')
-    assert prepare('without.py', Request()).train_dataloader == cfg.train_dataloader
+    prepare(FOLDER, Request(images, validates=False)).cfg.dump('without.py')
+    assert prepare('without.py', Request()).cfg.train_dataloader == cfg.train_dataloader
 
 
-def test_what_cannot_be_separated_is_said(images, caplog):
+def test_what_cannot_be_separated_is_said(images):
     for number in (0, 2):
         cv2.imwrite(f'data/dog/copy{number}.bmp', cv2.imread(f'data/cat/{number:02}.png'))
-    cfg = prepare(FOLDER, Request(images))
-    MMLogger.get_current_instance().addHandler(caplog.handler)
+    cfg = prepare(FOLDER, Request(images)).cfg
     train, val = build(cfg, 'train'), build(cfg, 'val')
-    MMLogger.get_current_instance().removeHandler(caplog.handler)
     files = {Path(val.get_data_info(index)['img_path']).name for index in range(len(val))}
     for same in ({'00.png', '01.jpg', 'copy0.bmp'}, {'02.png', '03.jpg', 'copy2.bmp'}):
         assert len(files & same) in (0, 3)
-    (line,) = (record.message for record in caplog.records if 'val_fraction' in record.message)
-    numbers, *words = line.split('; ')
+    assert val.note == ''
+    numbers, *words = train.note.split('; ')
     assert numbers == f'val_fraction=0.2: {len(train)} samples train, {len(val)} validate'
     twice = 'images in several classes: 2, such as data/cat/00.png and data/dog/copy0.bmp'
     assert words == ['classes without a validation image: 1 (owl)', twice]
@@ -196,7 +194,7 @@ def test_flat_and_transparent_images_differ(images):
 
 def test_folders_of_splits_are_no_classes_and_a_class_may_be_named_train(images):
     Path('data/cat').rename('data/train')
-    assert build(prepare(FOLDER, Request(images)), 'val').metainfo['classes'] == ('dog', 'fox', 'owl', 'train')
+    assert build(prepare(FOLDER, Request(images)).cfg, 'val').metainfo['classes'] == ('dog', 'fox', 'owl', 'train')
     Path('data/Testing/cat').mkdir(parents=True)
     with pytest.raises(UserError, match='has the splits Testing, train, not classes: set data_prefix'):
         prepare(FOLDER, Request(images))

@@ -17,6 +17,7 @@ import vt
 from vt.commands.check_dataset import read_data
 from vt.data_checks.data import check_data, find_sources
 from vt.datasets.rows import RowsBackend
+from vt.engine.data import Data
 from vt.engine.prepare import read_config
 from vt.errors import UserError
 
@@ -160,11 +161,11 @@ def test_masks_are_checked_before_training(layouts, tmp_path):
     features = make_rows(range(1)).features
     splits = datasets.DatasetDict(train=Dataset.from_dict(rows, features=features), validation=make_rows(range(2)))
     splits.save_to_disk(tmp_path / 'own')
-    check_data(read(MASKS, tmp_path, layouts / 'saved'), ('train', 'val'))
+    check_data(Data(read(MASKS, tmp_path, layouts / 'saved')), ('train', 'val'))
     cfg = read(MASKS, tmp_path, tmp_path / 'own')
     with pytest.raises(UserError, match=r'own/train/mask/1 has the label 3, outside the 3 classes .* \(and 1 more'):
-        check_data(cfg, ('train',))
-    report = read_data(cfg, ('train', 'val'), threads=2)[0]
+        check_data(Data(cfg), ('train',))
+    report = read_data(Data(cfg), ('train', 'val'), threads=2)[0]
     assert report['counts'] == dict(duplicate=2, label=1, mode=1, values=1)
     (problem,) = [problem for problem in report['problems'] if problem['kind'] == 'mode']
     assert problem['file'].endswith('/own/train/mask/2')
@@ -173,16 +174,16 @@ def test_masks_are_checked_before_training(layouts, tmp_path):
 def test_rows_are_checked_without_a_sample_of_each(layouts, tmp_path, monkeypatch):
     monkeypatch.setattr('vt.data_checks.data.SECONDS', 0)
     cfg = read(CONFIG, tmp_path, layouts / 'saved')
-    ((source,), _) = find_sources(cfg, ('train',))
+    ((source,), _) = find_sources(Data(cfg), ('train',))
     source.look(1, whole=False)
     assert source.samples == {}
     assert source.labels.counts == Counter(seed % 3 for seed in SPLITS['train'])
     assert source.labels.total == len(SPLITS['train'])
-    assert not any('same image' in line for line in check_data(cfg, ('train', 'val')))
+    assert not any('same image' in line for line in check_data(Data(cfg), ('train', 'val')))
     for train, val in ((None, 3), (None, [0, 1, 2]), ([0, 1, 2], None), ([0, 1, 2], [2, 1, 0])):  # indices of one split
         cfg.train_dataloader.dataset.indices = train
         cfg.val_dataloader.dataset.update(split='train', indices=val)
-        (line,) = [line for line in check_data(cfg, ('train', 'val')) if 'same image' in line]
+        (line,) = [line for line in check_data(Data(cfg), ('train', 'val')) if 'same image' in line]
         number = len(SPLITS['train']) if val is None else 3
         assert line.endswith(f'the score of 3 of {number} has no meaning (and 2 more)')
 

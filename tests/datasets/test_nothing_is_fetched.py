@@ -13,6 +13,7 @@ from tool_runner import ROOT
 
 import vt
 from vt.commands.check_dataset import read_data
+from vt.engine.data import Data
 from vt.engine.prepare import Request, prepare
 from vt.errors import UserError
 
@@ -142,8 +143,8 @@ def test_no_folder_has_a_server_asked(place, address, folder, server):
 def test_nor_has_it_the_data_check(place, folder, server, tmp_path):
     PLACES[place](folder, named(ADDRESSES[0], server))
     (tmp_path / 'config.py').write_text(CONFIG)
-    cfg = prepare(str(tmp_path / 'config.py'), Request(dict(data_root=str(folder))))
-    problems = read_data(cfg, ('train', 'val'), 1)[0]['problems']
+    cfg = prepare(str(tmp_path / 'config.py'), Request(dict(data_root=str(folder)))).cfg
+    problems = read_data(Data(cfg), ('train', 'val'), 1)[0]['problems']
     assert problems
     assert all('pets' in f'{problem["file"]} {problem["message"]}' for problem in problems)
 

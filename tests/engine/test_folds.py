@@ -8,6 +8,7 @@ from tool_runner import ROOT
 from vt.apis import get_model
 from vt.data_checks.data import check_data
 from vt.engine.checks.config import check_config
+from vt.engine.data import Data
 from vt.engine.prepare import read_config
 from vt.engine.run_record import digest_config
 from vt.errors import UserError
@@ -65,7 +66,7 @@ def test_a_wrapper_stays_around_the_folds():
 def test_the_config_that_a_run_leaves_has_its_fold_already(tmp_path):
     """And samples of other folds are no duplicates."""
     cfg = read(fold=2)
-    assert not [line for line in check_data(cfg, ('train', 'val')) if 'fewer' not in line]
+    assert not [line for line in check_data(Data(cfg), ('train', 'val')) if 'fewer' not in line]
     cfg.dump(tmp_path / 'c.py')
     again = read(str(tmp_path / 'c.py'))
     assert again.train_dataloader == cfg.train_dataloader

@@ -9,6 +9,7 @@ from mmengine.config import Config
 from mmengine.registry import DATASETS, DefaultScope
 from sklearn.utils.class_weight import compute_class_weight
 
+from vt.engine.data import Data
 from vt.engine.imbalance import class_weights, enter_imbalance, pixel_weights, positive_weights
 from vt.errors import UserError
 
@@ -57,9 +58,9 @@ def test_weights_of_classes_labels_and_pixels():
     ],
 )
 def test_the_rare_class_of_one_in_fifty_counts_more(method, line, config):
-    cfg, found = enter_imbalance(config(method))
-    assert 'imbalance' not in cfg
-    assert found == line
+    cfg = config(method)
+    assert enter_imbalance(cfg, Data(cfg)) == ([line] if line else [])
+    assert cfg.get('imbalance') is None
     assert cfg.model.head.get('loss', {}).get('class_weight') == ([0.51, 25.5] if method == 'weighted' else None)
     repeated = 8 if method == 'balanced' else 1  # the square root of 50, rounded up
     with DefaultScope.overwrite_default_scope('mmpretrain'):
@@ -74,20 +75,22 @@ def test_the_rare_class_of_one_in_fifty_counts_more(method, line, config):
 )
 def test_sigmoids_are_weighed_by_what_lacks_their_label(head, config):
     """Weights of classes would multiply the positive and negative terms alike."""
-    cfg, _ = enter_imbalance(config(**head))
+    cfg = config(**head)
+    enter_imbalance(cfg, Data(cfg))
     assert cfg.model.head.loss == dict(type='CrossEntropyLoss', use_sigmoid=True, pos_weight=POSITIVE)
 
 
 def test_what_is_balanced_already_and_other_models_are_refused(config):
+    cfg = config(loss=dict(type='CrossEntropyLoss', class_weight=[1, 50]))
     with pytest.raises(UserError, match='imbalance twice, since'):
-        enter_imbalance(config(loss=dict(type='CrossEntropyLoss', class_weight=[1, 50])))
+        enter_imbalance(cfg, Data(cfg))
     balanced = dict(type='mmengine.ClassBalancedDataset', oversample_thr=1.0, dataset={})
     for data in (balanced, dict(type='RepeatDataset', times=2, dataset=balanced)):
         cfg = config('balanced')
         cfg.train_dataloader.dataset = data
         with pytest.raises(UserError, match='imbalance twice, since train_dataloader has ClassBalancedDataset'):
-            enter_imbalance(cfg)
+            enter_imbalance(cfg, Data(cfg))
     cfg = config()
     cfg.model.decode_head = cfg.model.pop('head')
     with pytest.raises(UserError, match='imbalance is for classifiers'):
-        enter_imbalance(cfg)
+        enter_imbalance(cfg, Data(cfg))

@@ -9,7 +9,7 @@ import torch
 from mmengine.config import Config
 
 from vt.apis import find_config, get_model
-from vt.engine.config_parts import datasets_of
+from vt.engine.data import Data
 from vt.engine.num_classes import enter_num_classes
 from vt.engine.prepare import Request, prepare
 from vt.errors import UserError
@@ -43,18 +43,20 @@ def test_it_is_the_number_of_classes_of_the_data(change, number, images):
     cfg = undecided(images | change)
     if number is None:
         with pytest.raises(UserError, match=r"num_classes='auto' is the .* of the data \(.*none.*\); give a number"):
-            enter_num_classes(cfg, datasets_of(cfg))
+            enter_num_classes(cfg, Data(cfg))
         return
-    enter_num_classes(cfg, datasets_of(cfg))
+    enter_num_classes(cfg, Data(cfg))
     found = [*cfg.model.decode_head, cfg.model.data_preprocessor]
     assert [part.num_classes for part in found] == [number, 7, number]
 
 
 def test_it_is_entered_before_a_run_where_there_are_data(images):
     options = {'data_root': '.', 'train_dataloader.dataset.data_prefix': 'images'}
-    cfg = prepare(str(find_config(FOLDER)), Request(options))
+    cfg = prepare(str(find_config(FOLDER)), Request(options)).cfg
     assert cfg.model.head.num_classes == cfg.data_preprocessor.num_classes == 3
-    assert prepare(str(find_config(FOLDER)), Request()).model.head.num_classes == 'auto'
+    assert prepare(str(find_config(FOLDER)), Request(shows=True)).cfg.model.head.num_classes == 'auto'
+    with pytest.raises(UserError, match="num_classes='auto' is the number of classes of the data"):
+        prepare(str(find_config(FOLDER)), Request())
 
 
 def test_a_model_has_the_classes_of_its_checkpoint(images, tmp_path):

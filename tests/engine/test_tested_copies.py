@@ -24,7 +24,7 @@ from torch.nn.modules.batchnorm import _NormBase
 
 from vt.checkpoints.weights import unwrap
 from vt.engine.folding import fold_norms
-from vt.engine.prepare import Request, enter_arguments
+from vt.engine.prepare import Request, Run, enter_arguments
 from vt.engine.runner import VTRunner
 from vt.engine.speed_settings import compile_parts
 
@@ -208,4 +208,5 @@ def test_processes_train_compiled_as_they_do_otherwise(tmp_path):
 @pytest.mark.parametrize('given', [True, dict(backend='eager')])
 def test_options_of_the_config_stay_beside_a_flag(given):
     cfg = Config(dict(speed=dict(compile=given if isinstance(given, dict) else False)))
-    assert enter_arguments(cfg, Request(compiles=True)).speed.compile == given
+    enter_arguments(Run(cfg, Request(compiles=True)))
+    assert cfg.speed.compile == given

@@ -21,7 +21,8 @@ from vt.checkpoints.reading import read
 from vt.checkpoints.weights import load_own_parts, load_weights
 from vt.engine.checks.classes import classes_of
 from vt.engine.checks.config import check_part
-from vt.engine.config_parts import datasets_of, leaves
+from vt.engine.config_parts import leaves
+from vt.engine.data import Data
 from vt.engine.launch import build_model, draw_weights, require_device
 from vt.engine.mixed_precision import keep_scores_exact
 from vt.engine.num_classes import enter_num_classes
@@ -151,7 +152,7 @@ def get_model(
         loaded = None if checkpoint is None else read(checkpoint)
     prepared = prepare_as_published(cfg, checkpoint)
     known = loaded and loaded.dataset_meta.get('classes')
-    enter_num_classes(cfg, datasets_of(cfg), known or (prepared and prepared.classes))
+    enter_num_classes(cfg, Data(cfg), known or (prepared and prepared.classes))
     has_new_head = loaded is not None and 'num_classes' in overrides.get('head', {})
     saved = f' of {Path(cfg.saved_in).parent}' if 'saved_in' in cfg else ''
     with in_scope(cfg), weights_only(), naming_part(f'building the model{saved}', cfg.to_dict()):

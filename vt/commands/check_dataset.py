@@ -19,6 +19,7 @@ from vt.data_checks.data import WARNINGS, Source, find_problems, find_sources
 from vt.data_checks.labels import tabulate_classes
 from vt.data_checks.samples import Problem, Sample
 from vt.datasets.bands import LoadBands
+from vt.engine.data import Data
 from vt.engine.imbalance import pixel_weights
 from vt.engine.preparation import preparation_of
 from vt.engine.prepare import Request, prepare
@@ -45,11 +46,14 @@ def check_dataset(args: argparse.Namespace) -> None:
     if folder is not None and folder.exists() and not folder.is_dir():
         raise UserError(f'{folder} is a file: give the name of a folder, or of a file that ends in .json')
     check_output(folder / 'data.json' if folder and folder.is_dir() else args.out, args.config)
-    cfg = prepare(args.config, Request(args.cfg_options or {}))
+    run = prepare(args.config, Request(args.cfg_options or {}, trains=False))
+    cfg = run.cfg
     if args.workers is not None and args.workers < 1:
         raise UserError(f'--workers {args.workers} must be at least 1')
-    report, sources = read_data(cfg, tuple(args.splits), args.workers or joblib.cpu_count())
+    report, sources = read_data(run.data, tuple(args.splits), args.workers or joblib.cpu_count())
     print_report(report)
+    for note in run.data.notes:
+        print(note)
     print_channels(report, cfg)
     print_imbalance(sources, cfg)
     if folder is not None:
@@ -105,7 +109,7 @@ def print_imbalance(sources: Sequence[Source], cfg: Config) -> None:
     print(f'training classes: the most frequent has {times}: {line}')
 
 
-def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> tuple[dict, list[Source]]:
+def read_data(data: Data, splits: tuple[str, ...], threads: int) -> tuple[dict, list[Source]]:
     """Read all files of the splits in parallel.
 
     Returns:
@@ -117,8 +121,8 @@ def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> tuple[dict,
         - ``problems`` and ``warnings``: split, kind, file and message of each;
         - ``counts``: number of problems of each kind.
     """
-    prepared = preparation_of(cfg)
-    sources, others = find_sources(cfg, splits, whole=True, num_channels=prepared.channels)
+    prepared = preparation_of(data.cfg)
+    sources, others = find_sources(data, splits, whole=True, num_channels=prepared.channels)
     for source in sources:
         try:
             source.look(threads)

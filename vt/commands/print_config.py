@@ -1,6 +1,7 @@
 """Command of ``vt print-config``: the config of a run, and the steps that it goes through."""
 
 import argparse
+import copy
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -14,11 +15,14 @@ ABSENT = object()
 
 def print_config(args: argparse.Namespace) -> None:
     """Print a config as Python, then, as comments, what each step set; it is checked as before a run."""
-    steps = list(prepare_in_steps(args.config, Request.of(args)))
-    print(steps[-1][1].pretty_text)
+    steps, cfg = [], None
+    for name, run in prepare_in_steps(args.config, Request.of(args, shows=True)):
+        steps.append((name, copy.deepcopy(run.cfg.to_dict())))
+        cfg = run.cfg
+    print(cfg.pretty_text)
     print(f'# What was set after {steps[0][0]} was read:')
     for (_, before), (name, after) in pairwise(steps):
-        for line in compare(before.to_dict(), after.to_dict()):
+        for line in compare(before, after):
             print(f'# {name}: {line}')
 
 

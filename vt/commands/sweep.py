@@ -171,7 +171,7 @@ def identify(runs: Sequence[SweepRun], folder: Path) -> list[SweepRun]:
     @cache
     def read(config: str, settings: tuple[str, ...]) -> tuple[str, float]:
         options = parse_options(settings)
-        cfg = prepare(config, Request(options))
+        cfg = prepare(config, Request(options, shows=True)).cfg
         paths = [cfg.get('load_from'), *named_weights(cfg.model)]
         loaders = [cfg.get(name) or {} for name in ('train_dataloader', 'val_dataloader')]
         for data in [leaf for loader in loaders for leaf in leaves(loader.get('dataset'))]:

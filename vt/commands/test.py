@@ -23,8 +23,7 @@ from vt.engine.checks.rehearsal import is_number
 from vt.engine.config_parts import leaves
 from vt.engine.image_hooks import output_paths_of
 from vt.engine.launch import build_prepared, is_segmentation
-from vt.engine.prepare import Request, prepare, require_file
-from vt.engine.processes.distributed import join_processes
+from vt.engine.prepare import Request, Run, prepare, require_file
 from vt.engine.published_preparation import prepare_as_published
 from vt.engine.reporting import files_of
 from vt.engine.run_record import describe_device
@@ -40,13 +39,14 @@ METRICS = '.json'  # as the suffix of --out; others are of predictions
 
 def test(args: argparse.Namespace) -> None:
     """Evaluate; on request write predictions, metrics or a report, and measure the cost of the model."""
-    cfg = testing_config(args)
+    run = testing_run(args)
+    cfg = run.cfg
     maps, metrics_only = is_segmentation(cfg), (args.out or '').endswith(METRICS)
     suffix, what = ('', 'predicted maps to a folder') if maps else ('.pkl', 'predictions as .pkl')
     if args.out and Path(args.out).suffix not in (METRICS, suffix):
         raise UserError(f'--out {args.out}: metrics are written as {METRICS}, {what}')
-    notes = check_data(cfg, ('test',))
-    runner = build_prepared(cfg)
+    notes = check_data(run.data, ('test',))
+    runner = build_prepared(run)
     for note in notes:
         runner.logger.warning(note)
     if args.report:
@@ -83,8 +83,8 @@ class WriteResults(DumpResults):
         return {}
 
 
-def testing_config(args: argparse.Namespace) -> Config:
-    """The config with the arguments of ``vt test`` entered."""
+def testing_run(args: argparse.Namespace) -> Run:
+    """Return the run that the arguments of ``vt test`` ask for."""
     if args.tta and args.show_dir:
         raise UserError('--show-dir draws one view per image, --tta tests several: leave one of them out')
     if args.compare and not args.report:
@@ -97,8 +97,8 @@ def testing_config(args: argparse.Namespace) -> Config:
         check_folder(Path(args.out))
     else:
         check_output(args.out, args.config, args.checkpoint)
-    cfg = prepare(args.config, Request.of(args))
-    join_processes(cfg)
+    run = prepare(args.config, Request.of(args, trains=False))
+    cfg = run.cfg
     if not cfg.get('test_dataloader'):
         raise UserError('the config has no test_dataloader: set it to test')
     args.checkpoint = find_weights(cfg, args.checkpoint)
@@ -114,7 +114,7 @@ def testing_config(args: argparse.Namespace) -> Config:
         cfg.default_hooks.visualization.update(enable=True, out_dir=args.show_dir, interval=1)
     if args.tta:
         use_tta(cfg)
-    return cfg
+    return run
 
 
 class WriteMaps(Hook):

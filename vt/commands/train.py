@@ -6,18 +6,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
-from mmengine.config import Config
 from mmengine.dist import get_world_size, is_main_process
 
 from vt.analysis.tables import print_table
 from vt.data_checks.data import check_data
 from vt.engine.batch_size import BatchSizeHook
-from vt.engine.imbalance import enter_imbalance
 from vt.engine.interruption.resume import ResumeHook
 from vt.engine.interruption.work_directory import RECORD, use_work_directory
 from vt.engine.launch import build_prepared
-from vt.engine.prepare import Request, prepare, require_file
-from vt.engine.processes.distributed import join_processes
+from vt.engine.prepare import Request, Run, prepare, require_file
 from vt.engine.published_preparation import compare_preparation
 from vt.engine.run_record import record_training
 from vt.errors import UserError
@@ -26,8 +23,8 @@ from vt.files import write_json
 
 def train(args: argparse.Namespace) -> None:
     """Train, and write settings, scores and times to ``training.json`` in the work directory."""
-    cfg = training_config(args)
-    prepared = copy.deepcopy(cfg)
+    run = training_run(args)
+    cfg, prepared = run.cfg, copy.deepcopy(run.cfg)
     changed = {key: cfg.get(key) for key in ('load_from', 'resume', 'new_schedule')}
     if args.new_schedule:
         if not (args.resume or cfg.get('resume')):
@@ -39,15 +36,12 @@ def train(args: argparse.Namespace) -> None:
         if cfg.load_from:
             require_file(cfg.load_from, 'checkpoint for load_from:')
         if not (args.skip_data_check or cfg.get('resume')):  # a resumed run was checked before
-            notes += check_data(cfg, ('train', 'val'))
+            notes += check_data(run.data, ('train', 'val'))
         notes += [] if cfg.get('resume') else compare_preparation(cfg)
         if args.skip_data_check:
             cfg.default_hooks.pop('rehearsal', None)
-        cfg, line = enter_imbalance(cfg)
-        runner = build_prepared(cfg)
+        runner = build_prepared(run)
         runner.changed = changed
-        if line:
-            runner.logger.info(line)
         if args.new_schedule and not any(isinstance(hook, ResumeHook) for hook in runner.hooks):
             raise UserError('--new-schedule needs vt.ResumeHook, which the config disables (default_hooks.resume)')
         for note in notes:
@@ -60,7 +54,8 @@ def train(args: argparse.Namespace) -> None:
 
 def find_batch_size(args: argparse.Namespace) -> None:
     """Command of ``--find-batch-size``: print a table of the tested batch sizes, and the largest; write no files."""
-    cfg = training_config(args)
+    run = training_run(args)
+    cfg = run.cfg
     if args.resume or get_world_size() > 1:
         raise UserError('--find-batch-size needs a single process without --resume: batch sizes are per process')
     if (cfg.get('speed') or {}).get('train_graphs'):
@@ -70,7 +65,7 @@ def find_batch_size(args: argparse.Namespace) -> None:
         cfg.work_dir, cfg.log_level = folder, 'WARNING'
         for name in ('rehearsal', 'preemption'):
             cfg.default_hooks.pop(name, None)
-        runner = build_prepared(cfg)
+        runner = build_prepared(run)
         runner.register_hook(hook)
         runner.train()
         images = len(runner.train_dataloader.dataset)
@@ -81,11 +76,10 @@ def find_batch_size(args: argparse.Namespace) -> None:
     print(f'largest batch{end}: --cfg-options train_dataloader.batch_size={hook.largest}{rate}')
 
 
-def training_config(args: argparse.Namespace) -> Config:
-    """Return the config with the arguments of ``vt train`` applied."""
-    cfg = prepare(args.config, Request.of(args))
-    join_processes(cfg)
+def training_run(args: argparse.Namespace) -> Run:
+    """Return the run that the arguments of ``vt train`` ask for."""
+    run = prepare(args.config, Request.of(args))
     for name in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
-        if not cfg.get(name):
+        if not run.cfg.get(name):
             raise UserError(f'the config has no {name}: set it to train')
-    return cfg
+    return run

@@ -1,54 +1,44 @@
 """Check the data sets of a config: samples of them before a run, all of them in ``vt check-dataset``."""
 
 import os
-import re
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import joblib
 import numpy as np
-from mmengine.config import Config
 from mmengine.dataset import BaseDataset
-from mmengine.registry import DATASETS, TRANSFORMS
-from mmpretrain.datasets import CustomDataset, KFoldDataset
-from PIL import Image
+from mmengine.registry import TRANSFORMS
 from rich.progress import track
 
 from vt.datasets.bands import LoadBands
+from vt.datasets.folder_contents import MOST_FILES, unused_reason
 from vt.datasets.rows import PREFIX
 from vt.engine.checks.classes import IGNORED_LABEL
-from vt.engine.checks.config import accepted_arguments
 from vt.engine.config_parts import find_wrapper, leaves, steps_in
-from vt.engine.prepare import HELD_OUT, SPLITS
-from vt.engine.reporting import naming_part
+from vt.engine.data import Data
+from vt.engine.prepare import HELD_OUT
 from vt.errors import UserError
-from vt.files import files_below, list_suffixes
+from vt.files import files_below
 from vt.hints import as_typed
 from vt.untrusted_text import check_class_names
-from vt.video.dataset import EXTENSIONS
 
-from .labels import Labels, find_label_problems, find_values, labels_of, table_in
+from .labels import Labels, find_label_problems, find_values, labels_of
 from .samples import Problem, Sample, SampleReader, infos_of, missing
 
 MOST_LISTED = 20_000  # files of a list that are looked up, or samples that are read, before a run
-SECONDS = 1.5  # time in which samples of a split are read before a run
+SECONDS = 1.0  # time in which samples of a split are read before a run
 LEAST = 256  # samples with masks or bands, or videos, that are read before a run, however long it takes
 PER_FILE = ('duplicate', 'turned', 'frames', 'depth')  # warnings of which the first is shown, and how many there are
 WARNINGS = (*PER_FILE, 'left out', 'no samples', 'order', 'same')  # kinds of problems that only warn
 IMAGES = ('LoadImageFromFile', 'LoadBands')  # steps that load an image
-MOST_FILES = 200_000  # files of a folder that are checked
-# Of cameras, phones and medicine: images that no reader here decodes.
-UNREADABLE = {'.heic', '.heif', '.jxl', '.dng', '.cr2', '.cr3', '.nef', '.arw', '.orf', '.raf', '.rw2', '.dcm'}
-USABLE = {*Image.registered_extensions(), *EXTENSIONS} | UNREADABLE  # suffixes in lower case; others are expected
 
 
-def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
+def check_data(data: Data, splits: tuple[str, ...]) -> list[str]:
     """Check splits of a config in seconds: labels, folders, and as many samples as can be read in that time.
 
     They are chosen at random; ``vt check-dataset`` reads all.
@@ -60,7 +50,7 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
         UserError: there is another problem; the message names the first files and counts the others.
         OSError: a folder does not exist or cannot be read.
     """
-    sources, _ = find_sources(cfg, splits)
+    sources, _ = find_sources(data, splits)
     for source in sources:
         source.look(joblib.cpu_count(), whole=False)
     grouped: dict[Any, list[Problem]] = {}
@@ -93,10 +83,11 @@ class Source:
 
     split: str  # 'train', 'val' or 'test'
     cfg: dict
+    data: Data
     dataset: BaseDataset
     reader: SampleReader
-    part: KFoldDataset | None = None  # what holds out a part of the data set; loading replaces it by its part
     samples: dict[int, Sample] = field(default_factory=dict)  # those that were read, by their index
+    known: dict[str, Sample] = field(default_factory=dict)  # the first of each file or content
     labels: Labels | None = None  # None if the annotations are not loaded
     problems: list[Problem] = field(default_factory=list)
 
@@ -127,12 +118,16 @@ class Source:
             OSError: a folder does not exist or cannot be read.
         """
         everything = self.dataset
-        self._load()
+        loaded = self.data.load(self.cfg, f'{self.split}_dataloader.dataset')
+        self.dataset = loaded if loaded is everything else loaded.dataset  # the held-out part of it
+        classes = self.dataset.metainfo.get('classes')
+        if classes is not None:  # class names of folders, files and features are known only now
+            self.reader.num_classes = len(check_class_names(classes, f'the list of classes of {self.reader.name}'))
         self._read(threads, whole)
         self.labels = labels_of(self.split, self.dataset, self._check_samples(whole), self.reader.num_classes)
         self.problems = [*dict.fromkeys(self.problems)]
         self.problems += find_values(self.labels)
-        if self.part is None or not self.part.test_mode:
+        if not self.cfg.get('test_mode') or loaded is everything:
             self.problems += find_left_out(everything)
 
     def _read(self, threads: int, whole: bool) -> None:
@@ -154,23 +149,6 @@ class Source:
             found = track(found, f'Reading {self.split}', len(indices), disable=silent)
             self.samples = {index: sample for index, sample in zip(indices, found, strict=True) if sample}
 
-    def _load(self) -> None:
-        if self.has_files and self.folder and '://' not in self.folder and not self.dataset.ann_file:
-            require_split(Path(self.folder))
-        with naming_part(f'loading {self.split}_dataloader.dataset ({self.reader.name})'):
-            try:
-                (self.dataset if self.part is None else self.part).full_init()
-            except RuntimeError:
-                require_class_folders(self.dataset, self.folder)
-                raise
-        self.dataset = self.dataset if self.part is None else self.part.dataset
-        if not len(self.dataset):
-            found = f': {describe_files(self.dataset, self.folder)}' if self.folder else ': correct it in the config'
-            raise UserError(f'{self.split}_dataloader.dataset is empty{found}')
-        classes = self.dataset.metainfo.get('classes')
-        if classes is not None:  # class names of folders, files and features are known only now
-            self.reader.num_classes = len(check_class_names(classes, f'the list of classes of {self.reader.name}'))
-
     def _check_samples(self, whole: bool) -> Iterator[Sample]:
         """Yield all samples, and collect the problems of each: of long lists, a part of the files is looked up.
 
@@ -178,119 +156,72 @@ class Source:
         images in memory are no reason to refuse it.
         """
         listed = self.has_files and self.dataset.ann_file and not getattr(self.reader.load_image, 'backend_args', None)
-        every, known = -(-len(self.dataset) // MOST_LISTED), {}
+        every = -(-len(self.dataset) // MOST_LISTED)
         for index, sample in enumerate(self):
             is_local = sample.path and '://' not in sample.path
             if listed and is_local and index % every == 0 and not os.path.isfile(sample.path):
                 self.problems.append(missing(sample.path))
             self.problems += sample.problems
-            path = None if sample.path.startswith(f'{PREFIX}://') else sample.path  # rows have an address each
-            key = (sample.digest or path) if whole else path
-            first = known.setdefault(key, sample) if key and not sample.problems else sample
-            if first.labels != sample.labels:
+            first = self.known.setdefault(sample.key, sample) if sample.key else sample
+            if first.labels != sample.labels and (whole or sample.path) and not (first.problems or sample.problems):
                 words = f'has the labels {sample.labels}, but {first.name}, the same file, has {first.labels}'
                 self.problems.append(Problem('contradiction', sample.name, words))
             yield sample
 
 
-def require_split(folder: Path) -> None:
-    """Raise a UserError that says how to split, if the folder of a split is missing beside other folders or files."""
-    parent = folder.parent
-    if folder.is_dir() or not parent.is_dir():
-        return
-    there = sorted(path.name for path in parent.glob('*/'))
-    files = Counter(path.suffix.lower() for path in parent.iterdir() if path.is_file())
-    advice = 'set data_prefix of train_dataloader.dataset and val_dataloader.dataset to those of the splits'
-    if not {name.lower() for name in there} & {*SPLITS}:
-        fifth = 'set val_fraction=0.2 to hold out a fifth of each class, or ' if there else ''
-        advice = f'{fifth}move images to {parent}/train/CLASS and {parent}/val/CLASS'
-    if there or files:
-        listed = f'the folders {", ".join(there[:3])}' if there else list_suffixes(files)
-        raise UserError(f'there is no {folder}, but {parent} has {listed}: {advice}')
-
-
-def require_class_folders(dataset: BaseDataset, folder: str) -> None:
-    """Raise a UserError that says what is in a folder, and what to do, if it has no class folders with samples."""
-    if isinstance(dataset, CustomDataset) and not dataset.ann_file:
-        places = Path(folder).glob('*/') if dataset.with_label else [folder]
-        if not any(dataset.is_valid_file(path) for place in places for path in files_below(place)):
-            advice = f'make a folder for each class, {Path(folder, "CLASS", "FILE")}{table_in(folder)}'
-            raise UserError(f'there are no samples: {describe_files(dataset, folder, advice)}')
-
-
-def describe_files(dataset: BaseDataset, folder: str, advice: str = 'correct its folder, list or suffixes') -> str:
-    """Return how many files of each suffix a folder has, and why they are not used, or else ``advice``."""
-    paths = [*islice(files_below(folder), MOST_FILES)]
-    listed = list_suffixes(Counter(Path(path).suffix.lower() for path in paths))
-    if not (isinstance(dataset, CustomDataset) and any(map(dataset.is_valid_file, paths))):
-        reasons = (_why_not(os.path.relpath(path, folder), None, dataset) for path in paths)
-        advice = next(filter(None, reasons), advice)
-    return f'{folder} has {listed}: {advice}'
-
-
 def find_sources(
-    cfg: Config, splits: tuple[str, ...], whole: bool = False, num_channels: int | None = None
+    data: Data, splits: tuple[str, ...], whole: bool = False, num_channels: int | None = None
 ) -> tuple[list[Source], list[tuple[str, Problem]]]:
     """Return the data sets of splits inside wrappers such as ``RepeatDataset``, each once.
 
     Args:
-        cfg: the config.
+        data: the data sets of a config.
         splits: such as ``'train'``.
         whole, num_channels: see :class:`vt.data_checks.samples.SampleReader`.
 
     Returns:
         The data sets, and split and problem of those that are not OpenMMLab's, which are not read.
     """
-    model = cfg.get('model', {})
+    cfg, model = data.cfg, data.cfg.get('model', {})
     head = model.get('head') or model.get('decode_head')
     given = head.get('num_classes') if isinstance(head, dict) else None
     num_classes = given if isinstance(given, int) else None  # 'auto' where the data could not be read
     parts: list[tuple[str, dict]] = []
     for split in splits:
-        data = (cfg.get(f'{split}_dataloader') or {}).get('dataset')
-        held_out = find_wrapper(data, HELD_OUT)
+        dataset = (cfg.get(f'{split}_dataloader') or {}).get('dataset')
+        held_out = find_wrapper(dataset, HELD_OUT)
         if whole and held_out and leaves(held_out) == [held_out.get('dataset')]:
             parts.append((split, held_out))
         elif 'train' not in splits or not (held_out and held_out.get('test_mode')):  # else checked with all of train's
-            parts += [(split, part) for part in leaves(data)]
+            parts += [(split, part) for part in leaves(dataset)]
     sources: list[Source] = []
     others: list[tuple[str, Problem]] = []
     for split, part in parts:
         same = next((source for source in sources if source.cfg == part), None)
         own = leaves(part)[0]
         if same is None:
-            with DATASETS.switch_scope_and_registry(cfg.get('default_scope')) as registry:
-                kind = own['type'] if callable(own['type']) else registry.get(own['type'])
-                if isinstance(kind, type) and issubclass(kind, BaseDataset):
-                    built, loading = _build(split, kind, part, own)
-                    dataset = built if part is own else built.dataset
-                    ignored = getattr(dataset, 'ignore_index', IGNORED_LABEL)
-                    reader = SampleReader(kind.__name__, num_classes, ignored, *loading, whole, num_channels)
-                    sources.append(Source(split, part, dataset, reader, None if part is own else built))
-                else:
-                    words = "is not one of OpenMMLab's data sets and was not read"
-                    others.append((split, Problem('not read', str(own['type']), words)))
+            kind = data.kind_of(own)
+            if isinstance(kind, type) and issubclass(kind, BaseDataset):
+                dataset = data.build(own, f'{split}_dataloader.dataset')
+                ignored = getattr(dataset, 'ignore_index', IGNORED_LABEL)
+                loading = [_loading_step(data, own, names) for names in (IMAGES, ('LoadAnnotations',), ('LoadClips',))]
+                reader = SampleReader(kind.__name__, num_classes, ignored, *loading, whole, num_channels)
+                sources.append(Source(split, part, data, dataset, reader))
+            else:
+                words = "is not one of OpenMMLab's data sets and was not read"
+                others.append((split, Problem('not read', str(own['type']), words)))
         elif same.split == 'train' != split:
             message = f'is the data set of {split}, too: its scores have no meaning'
             same.problems.append(Problem('same', 'train_dataloader.dataset', message))
     return sources, others
 
 
-def _build(split: str, kind: type, part: dict, cfg: dict) -> tuple[Any, list[Any]]:
-    """Build a data set, or a part of it, without its pipeline, and the steps that load images, masks and clips."""
-    root = cfg.get('data_root')
-    if root and '://' not in root and not cfg.get('download'):
-        os.scandir(root).close()  # some data sets only use an assertion
-    light = dict(lazy_init=True, serialize_data=False, pipeline=[])
-    names, takes_any = accepted_arguments(kind)
-    steps, loading = [*steps_in(cfg.get('pipeline'))], []
-    with naming_part(f'building {split}_dataloader.dataset'):
-        own = cfg | {name: value for name, value in light.items() if takes_any or name in names}
-        dataset = DATASETS.build(own if part is cfg else part | dict(dataset=own))
-        for kinds in (IMAGES, ('LoadAnnotations',), ('LoadClips',)):
-            step = next((step for step in steps if str(step.get('type')).split('.')[-1] in kinds), None)
-            loading.append(None if step is None else TRANSFORMS.build(step))
-    return dataset, loading
+def _loading_step(data: Data, dataset: dict, names: Sequence[str]) -> Any:
+    """Return the first step of a pipeline of a type with one of these names; None without."""
+    steps = steps_in(dataset.get('pipeline'))
+    step = next((step for step in steps if str(step.get('type')).split('.')[-1] in names), None)
+    with TRANSFORMS.switch_scope_and_registry(data.scope):
+        return None if step is None else TRANSFORMS.build(step)
 
 
 def find_left_out(dataset: BaseDataset) -> Iterator[Problem]:
@@ -301,46 +232,27 @@ def find_left_out(dataset: BaseDataset) -> Iterator[Problem]:
     """
     folders = {key: str(dataset.data_prefix.get(key) or '') for key in ('img_path', 'seg_map_path')}
     folders = {key: folder for key, folder in folders.items() if os.path.isdir(folder)}
-    used = {key: {os.path.normpath(str(info[key])) for info in infos_of(dataset) if info.get(key)} for key in folders}
+    listed = getattr(dataset, 'unused', None)
+    used = {} if listed is not None else _used_files(dataset, folders)
     if absent := getattr(dataset, 'absent', None):  # of a list of Kinetics
         yield Problem('left out', str(dataset.ann_file), f'has unused lines: {absent}')
     images, suffix = set(), getattr(dataset, 'img_suffix', '')  # names of images, without suffixes
     for key, folder in folders.items():
         left_out: dict[str, list[str]] = {}
-        for path in islice(files_below(folder), MOST_FILES if used[key] else 0):
+        for path in listed if listed is not None else islice(files_below(folder), MOST_FILES if used[key] else 0):
             name = os.path.relpath(path, folder)
             if key == 'img_path':
                 images.add(name.removesuffix(suffix) if suffix else os.path.splitext(name)[0])
             is_used = any(os.path.normpath(path) in paths for paths in used.values())  # both may be in one folder
-            reason = None if is_used else _why_not(name, images if key == 'seg_map_path' else None, dataset)
+            reason = None if is_used else unused_reason(name, images if key == 'seg_map_path' else None, dataset)
             if reason:
                 left_out.setdefault(reason, []).append(path)
         for reason, files in left_out.items():
             yield Problem('left out', folder, f'has unused files ({len(files):,}), such as {files[0]}: {reason}')
 
 
-def _why_not(name: str, images: set[str] | None, dataset: BaseDataset) -> str | None:
-    """Return why a file is not used, or None if that is expected; ``images`` are their names if it is a mask."""
-    suffix, extensions = Path(name).suffix.lower(), getattr(dataset, 'extensions', None)
-    if suffix not in USABLE or any(part.startswith('.') for part in Path(name).parts):
-        return None
-    if suffix in UNREADABLE:
-        return f'{suffix.upper()[1:]} is not read here: convert such files to JPEG or PNG'
-    if images is not None:
-        own = getattr(dataset, 'seg_map_suffix', '')
-        starts = {name.removesuffix(own)}
-        if not (own and name.endswith(own)):
-            # An image may have several masks, as in Cityscapes, whose names start with that of the image.
-            starts = {name[: mark.start()] for mark in re.finditer('[._-]', name)}
-        return None if starts & images else 'a mask without an image'
-    if dataset.ann_file:
-        return None
-    if not name.endswith(wanted := getattr(dataset, 'img_suffix', '')):  # MMSegmentation's suffixes are case-sensitive
-        return f"its name does not end in img_suffix={wanted!r}: rename such files, or use type='vt.ImagesAndMasks'"
-    if extensions and suffix not in extensions:
-        wider = ', '.join(repr(known) for known in sorted({*extensions, suffix}))
-        return f'the suffix {suffix} is not in the extensions of the data set: set extensions=[{wider}]'
-    return None if os.sep in name or hasattr(dataset, 'img_suffix') else 'not in a class folder: move it into one'
+def _used_files(dataset: BaseDataset, keys: Iterable[str]) -> dict[str, set[str]]:
+    return {key: {os.path.normpath(str(info[key])) for info in infos_of(dataset) if info.get(key)} for key in keys}
 
 
 def find_problems(sources: Sequence[Source]) -> list[tuple[str, Problem]]:
@@ -360,8 +272,7 @@ def find_duplicates(source: Source, train: Sequence[Source]) -> Iterator[Problem
         train = [each for each in train if each.folder == source.folder]
     if not train:
         return
-    keys = {sample.key for sample in source} - {None}  # of the smaller split: there may be millions in the other
-    trained = {sample.key: sample for each in train for sample in each if sample.key in keys}
+    trained = ChainMap(*(each.known for each in train))
     found = [sample for sample in source if sample.key in trained]
     share = f'the score of {len(found):,} of {len(source.dataset):,} has no meaning'
     advice = '; set test_mode=True, as for MNIST and similar data sets' if len(found) == len(source.dataset) else ''

@@ -15,6 +15,7 @@ from typing import Any
 
 from mmengine.dataset import BaseDataset
 
+from vt.datasets.folder_contents import table_in
 from vt.engine.checks.classes import IGNORED_LABEL, first_difference, list_names
 from vt.untrusted_text import composed
 
@@ -148,13 +149,6 @@ def find_gaps(own: Labels) -> Iterator[Problem]:
     else:
         effect = advice or ('it is not learned' if own.split == 'train' else 'its score has no meaning')
         yield Problem('no samples', own.source, f'has no {what} of {list_names(absent)}{where}: {effect}')
-
-
-def table_in(folder: str) -> str:
-    """Return what reads a table in a folder of images or beside it, which class folders do not; '' without one."""
-    places = (Path(folder), Path(folder).parent)
-    tables = [path for place in places for path in sorted(place.glob('*.[cCtT][sS][vV]'))]
-    return f"; for labels in {tables[0]} set type='vt.MultiLabelImages' and ann_file" if tables else ''
 
 
 def find_values(own: Labels) -> Iterator[Problem]:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
-from mmengine.logging import print_log
 from mmpretrain.datasets import KFoldDataset
 from PIL import Image
 from scipy.sparse import coo_array
@@ -54,9 +53,14 @@ class HeldOut(KFoldDataset):
         test_mode: whether this is the held-out part.
         seed: seed of the choice.
 
+    Attributes:
+        note: a line for the log, once the part that trains is loaded.
+
     Raises:
         UserError: no image can be held out.
     """
+
+    note = ''
 
     def __init__(self, dataset: dict, val_fraction: float, test_mode: bool = False, seed: int = 0) -> None:
         self.val_fraction = val_fraction
@@ -84,7 +88,7 @@ class HeldOut(KFoldDataset):
             words = _describe(choice, [str(names[label] if label < len(names) else label) for label in absent])
             words += '' if _can_compare(files) else '; images are not compared, copies may be in both'
             numbers = f'{len(self._ori_indices):,} samples train, {len(choice.held_out):,} validate'
-            print_log(f'val_fraction={self.val_fraction}: {numbers}{words}', logger='current')
+            self.note = f'val_fraction={self.val_fraction}: {numbers}{words}'
 
     def __repr__(self) -> str:
         part = 'the held-out part' if self.test_mode else 'the training part'

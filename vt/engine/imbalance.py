@@ -1,24 +1,23 @@
 """Correct for imbalanced classes: the config key ``imbalance`` sets loss weights or repeats images of rare classes."""
 
-import copy
 import math
 from collections import Counter
 from collections.abc import Iterable
 
 from mmengine.config import Config
-from mmengine.registry import DATASETS, MODELS
+from mmengine.registry import MODELS
 from mmpretrain.models import MultiLabelClsHead
 
 from vt.errors import UserError
 
-from .checks.classes import labels_in
+from .data import Data
 
 METHODS = ('weighted', 'focal', 'balanced')
 WEIGHTS = ('class_weight', 'pos_weight')
 
 
-def enter_imbalance(cfg: Config) -> tuple[Config, str | None]:
-    """Apply ``imbalance`` of a training's config, by the labels of its training data, and remove the key.
+def enter_imbalance(cfg: Config, data: Data) -> list[str]:
+    """Apply ``imbalance`` of a training's config in place, by the labels of its training data, and remove the key.
 
     - ``'weighted'`` sets weights in the loss of the head: :func:`class_weights`, or :func:`positive_weights` if each
       class has its own sigmoid.
@@ -26,38 +25,36 @@ def enter_imbalance(cfg: Config) -> tuple[Config, str | None]:
     - ``'balanced'`` repeats images of rare classes with MMEngine's ``ClassBalancedDataset``, so that the counts become
       proportional to their square roots (Gupta et al., "LVIS", 2019).
 
-    Return the changed config, and a line for the log that says what was set, None without ``imbalance``. A config that
-    corrects imbalance already is a UserError.
+    Return a line for the log that says what was set, if anything was. A config that corrects imbalance already is a
+    UserError.
     """
-    cfg = copy.deepcopy(cfg)
-    method = cfg.pop('imbalance', None)
+    method = cfg.get('imbalance')
     if method is None:
-        return cfg, None
+        return []
     if method not in METHODS:
         raise UserError(f'imbalance={method!r} must be {", ".join(map(repr, METHODS))} or None')
     if 'head' not in cfg.model:
         raise UserError('imbalance is for classifiers: set class_weight in the loss of model.decode_head')
-    head, data = cfg.model['head'], cfg.train_dataloader.dataset
+    head, given = cfg.model['head'], cfg.train_dataloader.dataset
     scope = cfg.get('default_scope') or 'mmpretrain'
     with MODELS.switch_scope_and_registry(scope) as registry:
         kind = registry.get(head['type']) if isinstance(head['type'], str) else head['type']
     several = issubclass(kind, MultiLabelClsHead)  # one sigmoid per class
     loss = head.get('loss') or dict(type='CrossEntropyLoss', **(dict(use_sigmoid=True) if several else {}))
     twice = next((f'model.head.loss has {name}' for name in WEIGHTS if loss.get(name) is not None), None)
-    twice = twice or ('train_dataloader has ClassBalancedDataset' if 'ClassBalancedDataset' in str(data) else None)
+    twice = twice or ('train_dataloader has ClassBalancedDataset' if 'ClassBalancedDataset' in str(given) else None)
     if twice:
         raise UserError(f'imbalance={method!r} would correct imbalance twice, since {twice}: remove one of the two')
     if method == 'focal':
         head['loss'] = dict(type='FocalLoss', loss_weight=loss.get('loss_weight', 1.0))
-        return cfg, f'imbalance: model.head.loss is FocalLoss instead of {loss["type"]}'
-    with DATASETS.switch_scope_and_registry(scope) as registry:
-        dataset = registry.build(data)
-    counts = Counter(label for index in range(len(dataset)) for label in {*labels_in(dataset.get_data_info(index))})
+        cfg.pop('imbalance')
+        return [f'imbalance: model.head.loss is FocalLoss instead of {loss["type"]}']
+    dataset, counts = data.load(given, 'train_dataloader.dataset'), data.count_labels(given)
     number = head.get('num_classes') or max(counts) + 1
     if method == 'balanced':
         most = max(counts.values())
         cfg.train_dataloader.dataset = dict(
-            type='ClassBalancedDataset', oversample_thr=most / len(dataset), dataset=data
+            type='ClassBalancedDataset', oversample_thr=most / len(dataset), dataset=given
         )
         values = [math.ceil(math.sqrt(most / counts[label])) if counts[label] else 1 for label in range(number)]
         what = 'repetitions of images in an epoch'
@@ -66,7 +63,8 @@ def enter_imbalance(cfg: Config) -> tuple[Config, str | None]:
         name = WEIGHTS[sigmoids]
         values = positive_weights(counts, number, len(dataset)) if sigmoids else class_weights(counts, number)
         head['loss'], what = loss | {name: values}, f'model.head.loss.{name}'
-    return cfg, f'imbalance: {what} from {min(values)} to {max(values)}'
+    cfg.pop('imbalance')
+    return [f'imbalance: {what} from {min(values)} to {max(values)}']
 
 
 def class_weights(counts: Counter[int], number: int) -> list[float]:

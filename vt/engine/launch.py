@@ -13,19 +13,19 @@ from torch import nn
 
 from vt.errors import UserError
 
-from .config_parts import datasets_of, model_of
+from .config_parts import model_of
 from .console import quiet
-from .num_classes import enter_num_classes
 from .preparation import check_image_channels
-from .prepare import complete
+from .prepare import Run, complete
 from .runner import VTRunner
 
 
-def build_runner(cfg: Config, amp: bool = False) -> Runner:
+def build_runner(cfg: Config, amp: bool = False) -> VTRunner:
     """Build the runner of a config: :class:`vt.VTRunner`, or the subclass of it that ``runner_type`` names.
 
-    With several processes, call :func:`vt.engine.processes.distributed.join_processes` first. In one process SyncBN is
-    replaced by BN, and the log says so.
+    It takes the steps of :func:`vt.engine.prepare.run_steps`, as ``vt train`` does. Its ``train()`` neither
+    checks the samples of the data nor writes ``training.json``. In one process SyncBN is replaced by BN, and the log
+    says so.
 
     Args:
         cfg: config, which is not changed; that of the runner has the default hooks and settings, too.
@@ -38,9 +38,9 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
     return build_prepared(complete(cfg, amp))
 
 
-def build_prepared(cfg: Config) -> Runner:
-    """Build the runner of a config that :func:`vt.engine.prepare.prepare` has completed, as :func:`build_runner`."""
-    enter_num_classes(cfg, datasets_of(cfg))
+def build_prepared(run: Run) -> VTRunner:
+    """Build the runner of a run of :func:`vt.engine.prepare.prepare`, as :func:`build_runner`."""
+    cfg = run.cfg
     check_image_channels(cfg)
     named = cfg.get('runner_type') or Runner
     kind = RUNNERS.get(named) if isinstance(named, str) else named
@@ -53,6 +53,9 @@ def build_prepared(cfg: Config) -> Runner:
     if cfg.get('randomness', {}).get('deterministic'):
         os.environ.setdefault('CUBLAS_WORKSPACE_CONFIG', ':4096:8')  # PyTorch requires it for deterministic cuBLAS
     runner = kind.from_cfg(cfg)
+    runner.data = run.data
+    for note in run.notes:
+        runner.logger.info(note)
     if asks_sync_bn and get_world_size() == 1:
         runner.logger.info('SyncBN is replaced by BN, because there is one process.')
     return runner

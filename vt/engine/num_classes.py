@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 
 from mmengine.config import Config
-from mmengine.registry import DATASETS
 
 from vt.errors import UserError
 
 from .checks.config import dicts_in
+from .config_parts import datasets_of
+from .data import Data
 from .reporting import in_one_line
 
 AUTO = 'auto'
 
 
-def enter_num_classes(cfg: Config, datasets: Sequence[dict], classes: Sequence[str] | None = None) -> None:
+def enter_num_classes(cfg: Config, data: Data, classes: Sequence[str] | None = None) -> None:
     """Replace ``num_classes='auto'`` in the model and its preprocessor by a number, in place.
 
     The classes are those of a checkpoint, if given, or of the first of the data sets, inside wrappers, that can be
@@ -25,19 +26,18 @@ def enter_num_classes(cfg: Config, datasets: Sequence[dict], classes: Sequence[s
         return
     number = (cfg.model.get('head') or {}).get('num_classes')
     if not isinstance(number, int):  # else the preprocessor alone is undecided
-        number = len(classes or _classes_of_data(datasets, cfg.get('default_scope')))
+        number = len(classes or _classes_of_data(data))
     for part in parts:
         part['num_classes'] = number
 
 
-def _classes_of_data(datasets: Sequence[dict], scope: str | None) -> Sequence[str]:
+def _classes_of_data(data: Data) -> Sequence[str]:
     errors: list[Exception] = []
-    for dataset in datasets:
+    for dataset in datasets_of(data.cfg):
         try:
-            with DATASETS.switch_scope_and_registry(scope):
-                built = DATASETS.build(dict(dataset, pipeline=[], lazy_init=True))
-                if not built.metainfo.get('classes'):  # of folders and tables they are known only now
-                    built.full_init()
+            built = data.build(dataset)
+            if not built.metainfo.get('classes'):  # of folders and tables they are known only now
+                data.load(dataset)
         except Exception as error:
             errors.append(error)
             continue

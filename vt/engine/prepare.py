@@ -1,15 +1,12 @@
-"""What a run sees: the steps from the file of a config to the settings of a run, in their order.
-
-All commands read a config with the steps of ``READING``; those that run it check and :func:`complete` it. A step takes
-a config and what was asked for, and returns a changed copy.
-"""
+"""What a run sees: the steps from the file of a config to the settings of a run, in their order."""
 
 import argparse
 import copy
+import functools
 import os
 import re
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -22,22 +19,51 @@ from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.utils import import_modules_from_strings
 
 from vt._libraries import import_library
+from vt.datasets.folder_contents import SPLITS
 from vt.errors import MissingFileError, UserError
 from vt.files import ROOT, read_names
 from vt.hints import as_typed
 
 from .checks.config import accepted_arguments, check_config, find_types
 from .config_parts import LOADERS, datasets_of, find_wrapper, leaves, model_of, steps_in
+from .data import Data
 from .default_hooks import enter_defaults
+from .imbalance import enter_imbalance
 from .num_classes import enter_num_classes
+from .preparation import Preparation, preparation_of
+from .processes.distributed import join_processes
 from .reporting import in_one_line
 from .timm_config import TIMM, read_timm_config
 
 DISTRIBUTION = 'visual-transformers'  # name for pip; vt on PyPI is another project
 NUM_FOLDS, FOLD_SEED = 5, 0  # defaults; samples are shuffled by a fixed seed, so that all runs have the same folds
-SPLITS = ('train', 'training', 'val', 'valid', 'validation', 'test', 'testing')  # folders that are no classes
 HELD_OUT = ('KFoldDataset', 'HeldOut')  # wrappers of training data, a part of which validates
+UNREAD = (UserError, OSError)  # of data that cannot be read
 SIDES = ('scale', 'scales', 'size', 'crop_size', 'target_size')  # arguments of a step of a pipeline, in pixels
+
+
+def reading_steps() -> dict[str, 'Step']:
+    """Return the steps from the file of a config on, which every command takes, by their names."""
+    return {
+        '--cfg-options': enter_cfg_options,
+        'fold': enter_fold,
+        'defaults of loaders': enter_loaders,
+        'val_fraction': enter_val_fraction,
+        'arguments': enter_arguments,
+        'image_size': enter_image_size,
+    }
+
+
+def run_steps() -> dict[str, 'Step']:
+    """Return the steps that follow for a run."""
+    return {
+        'check of the settings': lambda run: check_config(run.cfg, run.request.options),
+        'processes': lambda run: join_processes(run.cfg),
+        'classes of the data': enter_classes,
+        'imbalance': enter_weights,
+        'mixed precision': lambda run: enter_amp(run.cfg, run.request.amp),
+        'defaults of runs': lambda run: enter_defaults(run.cfg),
+    }
 
 
 @dataclass(frozen=True)
@@ -52,6 +78,8 @@ class Request:
         validates: not ``--no-validate``.
         scales_lr: ``--auto-scale-lr``.
         amp: ``--amp``, see :func:`choose_dtype`.
+        trains: whether the run trains.
+        shows: whether the config is only shown: it stays as it is where data that a step needs cannot be read.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -61,10 +89,12 @@ class Request:
     validates: bool = True
     scales_lr: bool = False
     amp: bool = False
+    trains: bool = True
+    shows: bool = False
 
     @classmethod
-    def of(cls, args: argparse.Namespace) -> 'Request':
-        """Return what the arguments of ``vt train`` or ``vt test`` ask for."""
+    def of(cls, args: argparse.Namespace, **others: bool) -> 'Request':
+        """Return what the arguments of ``vt train`` or ``vt test`` ask for, with other attributes."""
         return cls(
             options=args.cfg_options or {},
             work_dir=args.work_dir,
@@ -73,28 +103,67 @@ class Request:
             validates=not getattr(args, 'no_validate', False),
             scales_lr=getattr(args, 'auto_scale_lr', False),
             amp=args.amp,
+            **others,
         )
 
 
-def prepare(path: str, request: Request) -> Config:
+@dataclass
+class Run:
+    """A run: its config, and what is built and read for it, each once.
+
+    Attributes:
+        cfg: the config, which the steps complete.
+        request: what was asked for beside it.
+        notes: lines for the log.
+    """
+
+    cfg: Config
+    request: Request = field(default_factory=Request)
+    notes: list[str] = field(default_factory=list)
+
+    @functools.cached_property
+    def data(self) -> Data:
+        """The data sets of the config."""
+        return Data(self.cfg)
+
+    @property
+    def scope(self) -> str:
+        """Library of types without a prefix."""
+        return self.cfg.get('default_scope') or 'mmpretrain'
+
+    @property
+    def inputs(self) -> Preparation:
+        """How images come to the network."""
+        return preparation_of(self.cfg)
+
+
+Step = Callable[[Run], None]
+
+
+def prepare(path: str, request: Request) -> Run:
     """Read a config for a run, check it, and complete it with what every run gets.
 
     A setting that does not exist, has no effect or is no valid value is a UserError.
     """
-    *_, (_, cfg) = prepare_in_steps(path, request)
-    return cfg
+    *_, (_, run) = prepare_in_steps(path, request)
+    return run
 
 
-def prepare_in_steps(path: str, request: Request) -> Iterator[tuple[str, Config]]:
-    """Yield the config in the file, and what each step of :func:`prepare` makes of it, each with the step's name."""
-    for name, cfg in read_in_steps(path, request):
-        yield name, cfg
-    cfg = copy.deepcopy(cfg)
-    with suppress(Exception):  # the check of the data tells why, or building the runner
-        enter_num_classes(cfg, datasets_of(cfg))
-    yield 'classes of the data', cfg
-    check_config(cfg, request.options)
-    yield 'defaults of runs', complete(cfg, request.amp)
+def prepare_in_steps(path: str, request: Request) -> Iterator[tuple[str, Run]]:
+    """Yield the run of the config in the file, and again after each step of :func:`prepare`, with the step's name."""
+    run = Run(_read_file(path), request)
+    yield path, run
+    for name, step in (reading_steps() | run_steps()).items():
+        step(run)
+        yield name, run
+
+
+def complete(cfg: Config, amp: bool = False) -> Run:
+    """Return the run of a copy of a config, after the steps of a run; one that is complete does not change."""
+    run = Run(copy.deepcopy(cfg), Request(amp=amp))
+    for step in run_steps().values():
+        step(run)
+    return run
 
 
 def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
@@ -107,28 +176,10 @@ def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
         path: path of the config, or ``timm:NAME``.
         options: options of ``--cfg-options`` by their keys, such as ``model.backbone.depth``.
     """
-    *_, (_, cfg) = read_in_steps(path, Request(options or {}))
-    return cfg
-
-
-def read_in_steps(path: str, request: Request) -> Iterator[tuple[str, Config]]:
-    """Yield the config in the file, and what each step makes of it, each with the step's name."""
-    cfg = _read_file(path)
-    yield path, cfg
-    for name, step in READING.items():
-        cfg = step(copy.deepcopy(cfg), request)
-        yield name, cfg
-
-
-def complete(cfg: Config, amp: bool) -> Config:
-    """Return a config with what every run gets, such as hooks, and with mixed precision if ``amp`` asks for it.
-
-    A config that is complete does not change.
-    """
-    cfg = copy.deepcopy(cfg)
-    enter_amp(cfg, amp)
-    enter_defaults(cfg)
-    return cfg
+    run = Run(_read_file(path), Request(options or {}))
+    for step in reading_steps().values():
+        step(run)
+    return run.cfg
 
 
 def _read_file(path: str) -> Config:
@@ -190,14 +241,14 @@ def require_file(path: str, what: str) -> None:
         raise MissingFileError(f'there is no {what} {path}')
 
 
-def enter_cfg_options(cfg: Config, request: Request) -> Config:
+def enter_cfg_options(run: Run) -> None:
     """Apply ``--cfg-options``; ``data_root`` also replaces the data sets' where it was the config's."""
+    cfg = run.cfg
     root = cfg.get('data_root')
-    apply_options(cfg, request.options)
-    for dataset in datasets_of(cfg) if 'data_root' in request.options else ():
+    apply_options(cfg, run.request.options)
+    for dataset in datasets_of(cfg) if 'data_root' in run.request.options else ():
         if root is not None and dataset.get('data_root') == root:
             dataset['data_root'] = cfg.data_root
-    return cfg
 
 
 def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
@@ -251,35 +302,36 @@ def _holds_parts(value: Any) -> bool:
     return any(isinstance(part, dict) and 'type' in part for part in parts)
 
 
-def enter_fold(cfg: Config, _: Request) -> Config:
+def enter_fold(run: Run) -> None:
     """Apply ``fold`` and ``num_folds``: hold out one fold of the training data for validation.
 
     The folds are those of MMPretrain's ``KFoldDataset``, with the samples shuffled once. If the config tests on its
     validation data, it tests on the fold as well; other test data are not changed.
     """
+    cfg = run.cfg
     fold, number = cfg.get('fold'), cfg.get('num_folds', NUM_FOLDS)
     if fold is None:
         if 'num_folds' in cfg:
             raise UserError(f'num_folds={number} has no effect without a fold: set fold')
-        return cfg
+        return
     if fold not in range(number):
         raise UserError(f'fold={fold}: there are folds 0 to {number - 1} (num_folds={number})')
     if own := _wrapper(cfg, 'KFoldDataset'):
         if (own.fold, own.num_splits) != (fold, number):  # if equal, the config was written by a run
             raise UserError(f'fold={fold}: the data already are fold {own.fold} of {own.num_splits}: remove fold')
-        return cfg
+        return
     _hold_out(cfg, 'fold', dict(type='mmpretrain.KFoldDataset', fold=fold, num_splits=number, seed=FOLD_SEED))
-    return cfg
 
 
-def enter_val_fraction(cfg: Config, _: Request) -> Config:
+def enter_val_fraction(run: Run) -> None:
     """Apply ``val_fraction``: hold out a fraction of each class of the training data for validation.
 
     Where there is no folder of the training split, the data are those in the folder above it.
     """
+    cfg = run.cfg
     fraction = cfg.get('val_fraction')
     if fraction is None:
-        return cfg
+        return
     if not (isinstance(fraction, float) and 0 < fraction < 1):
         raise UserError(f'val_fraction={fraction} must be a number between 0 and 1')
     if cfg.get('fold') is not None:
@@ -288,11 +340,10 @@ def enter_val_fraction(cfg: Config, _: Request) -> Config:
     if own and own.val_fraction != fraction:
         raise UserError(f'val_fraction={fraction}: the config already holds out {own.val_fraction}: remove it')
     if own:  # the config was written by a run
-        return cfg
+        return
     _hold_out(cfg, 'val_fraction', dict(type='vt.HeldOut', val_fraction=fraction))
     for data in datasets_of(cfg):
         _use_whole_folder(data)
-    return cfg
 
 
 def _use_whole_folder(data: dict) -> None:
@@ -336,11 +387,12 @@ def _hold_out(cfg: Config, name: str, options: dict) -> None:
         cfg.test_dataloader = copy.deepcopy(cfg.val_dataloader)
 
 
-def enter_loaders(cfg: Config, _: Request) -> Config:
+def enter_loaders(run: Run) -> None:
     """Set the defaults of loaders in OpenMMLab's tools, and of data sets ``data_root`` and the names in class files.
 
     The library of the default scope is imported here, whose names the next steps look up.
     """
+    cfg = run.cfg
     import_library(cfg.get('default_scope', 'mmpretrain'))
     for loader in [cfg[name] for name in LOADERS if isinstance(cfg.get(name), dict)]:
         loader.setdefault('pin_memory', torch.cuda.is_available())
@@ -353,11 +405,11 @@ def enter_loaders(cfg: Config, _: Request) -> Config:
         for part in (dataset, dataset.get('metainfo') or {}):
             if isinstance(names := part.get('classes'), str) and os.path.isfile(os.path.expanduser(names)):
                 part['classes'] = read_names(names)
-    return cfg
 
 
-def enter_arguments(cfg: Config, request: Request) -> Config:
+def enter_arguments(run: Run) -> None:
     """Apply the arguments of a run that are settings."""
+    cfg, request = run.cfg, run.request
     if request.compiles and not (cfg.get('speed') or {}).get('compile'):  # keep options of compile
         cfg.merge_from_dict({'speed.compile': True})
     if request.launcher is not None:
@@ -367,18 +419,18 @@ def enter_arguments(cfg: Config, request: Request) -> Config:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if request.scales_lr:
         cfg.auto_scale_lr = dict(cfg.get('auto_scale_lr') or {}, enable=True)
-    return cfg
 
 
-def enter_image_size(cfg: Config, _: Request) -> Config:
+def enter_image_size(run: Run) -> None:
     """Apply ``image_size``: the side in pixels of the images that the model gets in training, which must be square.
 
     All sizes in pipelines, of padding and of sliding windows are scaled by the same factor, so that the last size in
     the training pipeline becomes ``image_size``: with 112, a crop of 224 from 256 becomes a crop of 112 from 128.
     Backbones with an argument ``image_size``, or MMPretrain's ``img_size``, get it as well.
     """
+    cfg = run.cfg
     if 'image_size' not in cfg:
-        return cfg
+        return
     side, model = cfg.image_size, model_of(cfg)
     steps = [step for name in LOADERS for step in _steps(cfg.get(name))]
     settings = [*steps, *steps_in(cfg.get('tta_pipeline')), model.get('test_cfg')]
@@ -400,7 +452,6 @@ def enter_image_size(cfg: Config, _: Request) -> Config:
             backbone.update(dict.fromkeys({'image_size', 'img_size'} & {*accepted_arguments(built)[0]}, side))
         name = 'backbone' if backbone.get('backbone') else 'module'  # of vt.LoRAModel
         backbone, path = backbone.get(name), f'{path}.{name}'
-    return cfg
 
 
 def _steps(loader: Any) -> Iterator[dict]:
@@ -418,6 +469,19 @@ def _scaled(value: Any, ratio: float) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(_scaled(each, ratio) for each in value)
     return round(value * ratio) if _is_size(value) else value
+
+
+def enter_classes(run: Run) -> None:
+    """Apply ``num_classes='auto'``, see :func:`vt.engine.num_classes.enter_num_classes`."""
+    with suppress(*UNREAD if run.request.shows else ()):
+        enter_num_classes(run.cfg, run.data)
+
+
+def enter_weights(run: Run) -> None:
+    """Apply ``imbalance`` of a training, see :func:`vt.engine.imbalance.enter_imbalance`."""
+    if run.request.trains:
+        with suppress(*UNREAD if run.request.shows else ()):
+            run.notes += enter_imbalance(run.cfg, run.data)
 
 
 def enter_amp(cfg: Config, amp: bool) -> None:
@@ -452,13 +516,3 @@ def choose_dtype(wrapper: dict) -> str:
         return 'bfloat16'
     usual = 'bfloat16' if torch.cuda.is_bf16_supported(including_emulation=False) else 'float16'
     return str(wrapper.get('dtype') or usual).removeprefix('torch.')
-
-
-READING = {
-    '--cfg-options': enter_cfg_options,
-    'fold': enter_fold,
-    'defaults of loaders': enter_loaders,
-    'val_fraction': enter_val_fraction,
-    'arguments': enter_arguments,
-    'image_size': enter_image_size,
-}

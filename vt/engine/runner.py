@@ -43,6 +43,7 @@ from vt.registry import HOOKS, RUNNERS
 
 from .batch_size import find_left_out_samples
 from .cuda_graphs import CudaGraphsHook, TrainGraphsHook, refuse_train_graphs
+from .data import Data, given
 from .folding import FoldNormsHook
 from .mixed_precision import keep_scores_exact
 from .reporting import naming_part
@@ -63,6 +64,7 @@ class VTRunner(Runner):
     """
 
     changed: Mapping[str, Any] | None = None  # values of keys of the config that the tool has changed, None for none
+    data: Data | None = None  # data sets that are built already
     _dropped: frozenset[str] = frozenset()
     _is_built = False
     _has_begun = False
@@ -82,6 +84,8 @@ class VTRunner(Runner):
         if fn_name == 'after_load_checkpoint' and self.cfg.get('resume'):  # before hooks compare the weights of heads
             refuse_other_classes(kwargs['checkpoint'], self.train_dataloader.dataset)
         super().call_hook(fn_name, **kwargs)
+        for note in self.data.notes if fn_name == 'before_run' and self.data else ():
+            self.logger.info(note)
         if fn_name == 'before_train':
             self._write_config(self.work_dir, self.changed)
         if fn_name == 'before_train_epoch' and not self.cfg.get('compile'):  # compiled graphs count batches once
@@ -107,7 +111,11 @@ class VTRunner(Runner):
     def build_dataloader(self, dataloader: DataLoader | dict, seed: int | None = None, *args, **kwargs) -> DataLoader:
         if isinstance(dataloader, dict):
             workers = min(dataloader.get('num_workers', 0), joblib.cpu_count())
-            dataloader = seeded_loader(dict(dataloader, num_workers=workers), seed)
+            dataloader = dict(dataloader, num_workers=workers)
+            if isinstance(dataset := dataloader.get('dataset'), dict):
+                self.data = self.data or Data(self.cfg)
+                dataloader['dataset'] = given(self.data.load_for_run(dataset))
+            dataloader = seeded_loader(dataloader, seed)
         return super().build_dataloader(dataloader, seed, *args, **kwargs)
 
     def setup_env(self, env_cfg: dict) -> None:

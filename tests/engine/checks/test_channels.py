@@ -13,8 +13,10 @@ from vt.apis.folders import save_model
 from vt.commands.check_dataset import print_channels, read_data
 from vt.data_checks.data import check_data
 from vt.engine.checks.config import check_config
+from vt.engine.data import Data
 from vt.engine.launch import build_prepared
 from vt.engine.preparation import check_image_channels
+from vt.engine.prepare import Run
 from vt.errors import UserError
 
 LOAD, PACK = dict(type='vt.LoadBands'), dict(type='PackInputs')
@@ -55,7 +57,7 @@ def test_numbers_that_agree_are_no_error(folder):
     check_image_channels(config(folder, mean=1))
     check_image_channels(config(folder, wrap=True))
     check_image_channels(config(folder, dict(type='LoadImageFromFile'), channels=3, mean=3, to_rgb=True))
-    assert not [note for note in check_data(cfg, ('train', 'val')) if 'channels' in note]
+    assert not [note for note in check_data(Data(cfg), ('train', 'val')) if 'channels' in note]
 
 
 ORDER = "vt.LoadBands keeps a file's order of channels: set data_preprocessor"
@@ -74,13 +76,13 @@ SOLARIZE = dict(type='RandomApply', transforms=[dict(type='Solarize', thr=128)])
 )
 def test_numbers_and_steps_that_contradict_are_one_line(folder, options, words):
     with pytest.raises(UserError) as error:
-        build_prepared(config(folder, **options))
+        build_prepared(Run(config(folder, **options)))
     assert words in str(error.value)
     assert '\n' not in str(error.value)
 
 
 def test_files_of_another_number_are_named(folder):
-    problems = read_data(config(folder, channels=5, mean=5), ('train', 'val'), 2)[0]['problems']
+    problems = read_data(Data(config(folder, channels=5, mean=5)), ('train', 'val'), 2)[0]['problems']
     found = [problem['message'] for problem in problems if problem['kind'] == 'mode']
     assert found == ['has 4 channels, but the backbone takes 5: set in_channels'] * 12
 
@@ -95,7 +97,7 @@ def test_the_mean_and_deviation_are_those_of_all_pixels(load, to_rgb, tmp_path, 
         tifffile.imwrite(tmp_path / f'train/a/{number}.tif', images[-1], photometric='rgb')
     pixels = np.concatenate([image.reshape(-1, 3) for image in images]).astype(float)
     cfg = config(tmp_path, load, channels=3, mean=3, to_rgb=to_rgb)
-    report, _ = read_data(cfg, ('train',), 1)
+    report, _ = read_data(Data(cfg), ('train',), 1)
     json.dumps(report)
     capsys.readouterr()
     print_channels(report, cfg)

@@ -35,7 +35,8 @@ def join_processes(cfg: Config) -> None:
     On CPUs the model wrapper for CPUs is set in the config, because mmengine's needs GPUs. ``env_cfg.dist_cfg.timeout``
     is the time in seconds to wait for other processes. A second call has no effect.
     """
-    cfg.launcher = set_process_variables(cfg.get('launcher', 'none'))
+    launcher = cfg.get('launcher', 'none')
+    cfg.launcher = 'pytorch' if launcher != 'none' and is_distributed() else set_process_variables(launcher)
     if cfg.launcher == 'none':
         return
     if not is_distributed():
