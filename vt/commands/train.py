@@ -1,7 +1,6 @@
 """Command of ``vt train``: train a model from a config."""
 
 import argparse
-import copy
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,11 +11,11 @@ from vt.analysis.tables import print_table
 from vt.data_checks.data import check_data
 from vt.engine.batch_size import BatchSizeHook
 from vt.engine.interruption.resume import ResumeHook
-from vt.engine.interruption.work_directory import RECORD, use_work_directory
+from vt.engine.interruption.work_directory import RECORD, start_of, use_work_directory
 from vt.engine.launch import build_prepared
 from vt.engine.prepare import Request, Run, prepare, require_file
 from vt.engine.published_preparation import compare_preparation
-from vt.engine.run_record import record_training
+from vt.engine.run_record import digest_config, record_training
 from vt.errors import UserError
 from vt.files import write_json
 
@@ -24,31 +23,26 @@ from vt.files import write_json
 def train(args: argparse.Namespace) -> None:
     """Train, and write settings, scores and times to ``training.json`` in the work directory."""
     run = training_run(args)
-    cfg, prepared = run.cfg, copy.deepcopy(run.cfg)
-    changed = {key: cfg.get(key) for key in ('load_from', 'resume', 'new_schedule')}
-    if args.new_schedule:
-        if not (args.resume or cfg.get('resume')):
-            raise UserError('--new-schedule is for a resumed run: add --resume')
-        cfg.new_schedule = True
-    start = args.resume or ((cfg.get('load_from') or 'auto') if cfg.get('resume') else None)
+    cfg, digest = run.cfg, digest_config(run.cfg)
+    start = args.resume or start_of(cfg)
+    if args.new_schedule and not start:
+        raise UserError('--new-schedule is for a resumed run: add --resume')
     with use_work_directory(cfg.work_dir, start) as (checkpoint, notes):
-        cfg.resume, cfg.load_from = checkpoint is not None, checkpoint or cfg.get('load_from')
-        if cfg.load_from:
+        if not checkpoint and cfg.get('load_from'):
             require_file(cfg.load_from, 'checkpoint for load_from:')
-        if not (args.skip_data_check or cfg.get('resume')):  # a resumed run was checked before
+        if not (args.skip_data_check or checkpoint):  # a resumed run was checked before
             notes += check_data(run.data, ('train', 'val'))
-        notes += [] if cfg.get('resume') else compare_preparation(cfg)
+        notes += [] if checkpoint else compare_preparation(cfg)
         if args.skip_data_check:
             cfg.default_hooks.pop('rehearsal', None)
         runner = build_prepared(run)
-        runner.changed = changed
+        runner.is_repeatable = True
+        runner.start_from(checkpoint, notes, args.new_schedule)
         if args.new_schedule and not any(isinstance(hook, ResumeHook) for hook in runner.hooks):
             raise UserError('--new-schedule needs vt.ResumeHook, which the config disables (default_hooks.resume)')
-        for note in notes:
-            runner.logger.warning(note)
         runner.train()
         if is_main_process():
-            record = record_training(runner, args.config, args.cfg_options or {}, prepared)
+            record = record_training(runner, args.config, args.cfg_options or {}, digest)
             write_json(record, Path(cfg.work_dir, RECORD))
 
 

@@ -29,19 +29,19 @@ from .counting import count_complexity, one_input
 PACKAGES = ('torch', 'torchvision', 'numpy', 'mmengine', 'mmcv', 'mmpretrain', 'mmsegmentation')
 
 
-def record_training(runner: Runner, config: str, options: dict[str, Any], prepared: Config) -> dict[str, Any]:
+def record_training(runner: Runner, config: str, options: dict[str, Any], digest: str) -> dict[str, Any]:
     """Return the record of a finished training.
 
     Args:
         runner: the runner after the training.
         config, options: config and options that a person gave.
-        prepared: config of the run, see :func:`vt.engine.prepare.prepare`.
+        digest: that of the config of the run, see :func:`digest_config`.
 
     Returns:
         A dict with the origin (see :func:`describe_origin`), ``config``, ``seed``, ``date`` (UTC) and
 
         - ``options``: the options without the seed.
-        - ``digest``: see :func:`digest_config`; None if a checkpoint kept other settings.
+        - ``digest``: None if a checkpoint kept other settings.
         - ``kept_settings``: settings that a resumed checkpoint kept in place of the config's.
         - ``length``: such as ``'10 epochs'``; ``iterations``; ``batch_size`` of each process.
         - ``seconds`` of all iterations and ``data_seconds`` of waiting for data, including the time before an
@@ -63,7 +63,7 @@ def record_training(runner: Runner, config: str, options: dict[str, Any], prepar
         config=str(path.relative_to(ROOT) if path.is_relative_to(ROOT / 'configs') else path),
         options={key: kept.get(key, value) for key, value in options.items() if key != 'randomness.seed'},
         kept_settings=kept,
-        digest=None if kept else digest_config(prepared),
+        digest=None if kept else digest,
         seed=runner.seed,
         length=f'{runner.max_iters:,} iterations' if in_iterations else f'{runner.max_epochs} epochs',
         seconds=_total(runner, 'train/time'),

@@ -3,7 +3,7 @@
 import copy
 import io
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, closing, redirect_stdout
 from dataclasses import asdict, replace
 from fractions import Fraction
@@ -31,7 +31,7 @@ from vt.engine.checks.parameter_rules import require_multiplied
 from vt.engine.interruption.checkpoint_hook import refuse_places
 from vt.engine.interruption.resumed_settings import refuse_other_classes
 from vt.engine.interruption.seeds import seeded_loader
-from vt.engine.interruption.work_directory import use_work_directory
+from vt.engine.interruption.work_directory import start_of, use_work_directory
 from vt.engine.processes.sharding import ShardSettings, checkpoint_of, gather, like, shard_run
 from vt.errors import UserError
 from vt.files import interpreting, replacing, write_atomically
@@ -63,7 +63,8 @@ class VTRunner(Runner):
     read weights-only. Written checkpoints contain only tensors, numbers and text, and are never partial.
     """
 
-    changed: Mapping[str, Any] | None = None  # values of keys of the config that the tool has changed, None for none
+    given: Config | None = None  # the config as it was before the start of the training was entered
+    is_repeatable = False  # whether the command line of this process began the run
     data: Data | None = None  # data sets that are built already
     _dropped: frozenset[str] = frozenset()
     _is_built = False
@@ -87,7 +88,7 @@ class VTRunner(Runner):
         for note in self.data.notes if fn_name == 'before_run' and self.data else ():
             self.logger.info(note)
         if fn_name == 'before_train':
-            self._write_config(self.work_dir, self.changed)
+            self._write_config(self.work_dir)
         if fn_name == 'before_train_epoch' and not self.cfg.get('compile'):  # compiled graphs count batches once
             keep_statistics_in_backward(self.optim_wrapper, self.model)
         dropped = make_plain(checkpoint) if checkpoint else set()
@@ -99,12 +100,8 @@ class VTRunner(Runner):
         """Write nothing yet: a training writes its config when it begins, a test beside its log."""
 
     @master_only
-    def _write_config(self, folder: str, changes: Mapping[str, Any] | None = None) -> None:
-        cfg = copy.deepcopy(self.cfg)
-        for key, value in (changes or {}).items():
-            cfg[key] = value
-            if value is None:
-                cfg.pop(key)
+    def _write_config(self, folder: str) -> None:
+        cfg = self.given or self.cfg
         name = cfg.get('config_name') or Path(cfg.filename or self.timestamp).stem
         write_atomically(Path(folder, f'{name}.py'), cfg.pretty_text)
 
@@ -234,17 +231,21 @@ class VTRunner(Runner):
         return super().build_param_scheduler(scheduler)
 
     def train(self) -> nn.Module:
-        """Train in a work directory of this run alone, which ``vt train`` has entered before."""
-        if self.changed is not None:
+        """Train in a work directory of this run alone, which ``vt train`` has entered before: :meth:`start_from`."""
+        if self.given is not None:
             return self._train()
-        start = (self.cfg.get('load_from') or 'auto') if self.cfg.get('resume') else None
-        with use_work_directory(self.work_dir, start) as (checkpoint, notes):
-            for note in notes:
-                self.logger.warning(note)
-            if checkpoint and not start:
-                raise UserError(f'the run was restarted and has written {checkpoint}: set resume=True to continue it')
-            self._resume, self._load_from = checkpoint is not None, checkpoint or self._load_from
+        with use_work_directory(self.work_dir, start_of(self.cfg)) as (checkpoint, notes):
+            self.start_from(checkpoint, notes)
             return self._train()
+
+    def start_from(self, checkpoint: str | None, notes: Iterable[str] = (), new_schedule: bool = False) -> None:
+        """Enter the checkpoint from which the training continues, None for a new one, and lines for the log."""
+        self.given = copy.deepcopy(self.cfg)
+        self.cfg.resume, self.cfg.load_from = checkpoint is not None, checkpoint or self.cfg.get('load_from')
+        self.cfg.new_schedule = new_schedule or self.cfg.get('new_schedule', False)
+        self._resume, self._load_from = self.cfg.resume, self.cfg.load_from
+        for note in notes:
+            self.logger.warning(note)
 
     def _train(self) -> nn.Module:
         if self.speed.cuda_graphs:

@@ -81,7 +81,7 @@ class PreemptionHook(Hook):
 
 def _command(runner: Runner) -> str:
     """Return the command that continues a run of ``tools/train.py`` in one process, else how it is made."""
-    if getattr(runner, 'changed', None) is None or runner.world_size > 1:
+    if not getattr(runner, 'is_repeatable', False) or runner.world_size > 1:
         return 'the same command and --resume (in Python: resume=True)'
     arguments = [*sys.argv[1:], *([] if sys.argv[-1] == '--resume' else ['--resume'])]
     return f'{typed_start()} {shlex.join(arguments)}'

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from filelock import FileLock, Timeout
+from mmengine.config import Config
 from mmengine.dist import broadcast_object_list, is_main_process
 
 from vt.checkpoints.reading import find_newest_checkpoint, own_checkpoints
@@ -22,6 +23,11 @@ from vt.untrusted_text import printable
 LOCK, RECORD = 'run.lock', 'training.json'
 # Set when torchrun or SLURM restarts a run with the same command line.
 RESTARTS = ('TORCHELASTIC_RESTART_COUNT', 'SLURM_RESTART_COUNT')
+
+
+def start_of(cfg: Config) -> str | None:
+    """Return what a config asks to resume from, as ``--resume`` does: see :func:`use_work_directory`."""
+    return (cfg.get('load_from') or 'auto') if cfg.get('resume') else None
 
 
 @contextmanager
