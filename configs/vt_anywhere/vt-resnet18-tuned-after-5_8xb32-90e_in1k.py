@@ -3,4 +3,4 @@
 # bash tools/dist_train.sh configs/vt_anywhere/vt-resnet18-tuned-after-5_8xb32-90e_in1k.py 8
 _base_ = '../vt_resnet/vt-resnet18-tuned_8xb32-90e_in1k.py'
 
-model = dict(backbone=dict(type='vt.VTResNetAnywhere', positions=('after_layer4',)))
+model = dict(backbone=dict(positions=('after_layer4',)))

@@ -4,7 +4,7 @@
 _base_ = '../vt_resnet/vt-resnet18-tuned_8xb32-90e_in1k.py'
 
 model = dict(
-    backbone=dict(type='vt.VTResNetAnywhere', positions=('layer2',), out_type='featmap'),
+    backbone=dict(positions=('layer2',), out_type='featmap'),
     neck=dict(type='GlobalAveragePooling'),
     head=dict(in_channels=512),
 )

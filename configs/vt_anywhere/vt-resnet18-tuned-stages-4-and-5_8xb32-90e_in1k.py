@@ -3,4 +3,4 @@
 # bash tools/dist_train.sh configs/vt_anywhere/vt-resnet18-tuned-stages-4-and-5_8xb32-90e_in1k.py 8
 _base_ = '../vt_resnet/vt-resnet18-tuned_8xb32-90e_in1k.py'
 
-model = dict(backbone=dict(type='vt.VTResNetAnywhere', positions=('layer3', 'layer4')))
+model = dict(backbone=dict(positions=('layer3', 'layer4')))

@@ -31,7 +31,7 @@ import vt
 from docs.reports.references import measure_difference
 from vt.apis import find_config
 from vt.engine.counting import count_complexity
-from vt.models import VTFPN, TokenEncoder, VTResNet, VTResNetAnywhere, VTResNetCIFAR, record_attention
+from vt.models import VTFPN, TokenEncoder, VTResNet, VTResNetCIFAR, record_attention
 from vt.models.visual_transformers.vt_stage import HasVTStages
 
 pytestmark = pytest.mark.filterwarnings('ignore:Unnecessary conv bias')  # as the authors have it
@@ -62,7 +62,7 @@ OF_VT = {
     'clustering tokenizer': (lambda: vt.ClusteringTokenizer(8, 12, num_tokens=4), (8, 5, 3)),
     'VT-ResNet': (lambda: VTResNet(18, **DRAWN), (3, 64, 64)),
     'VT-ResNet for small images': (lambda: VTResNetCIFAR(18, **DRAWN), (3, 16, 16)),
-    'modules at two stages': (lambda: VTResNetAnywhere(18, **DRAWN, positions=('layer2', 'layer4')), (3, 64, 64)),
+    'modules at two stages': (lambda: VTResNet(18, **DRAWN, positions=('layer2', 'layer4')), (3, 64, 64)),
     'early VT-ResNet': (lambda: VTResNet(18, **DRAWN | dict(token_channels=256), **EARLY.early_backbone), (3, 64, 64)),
     'VT-FPN': (lambda: VTFPN([8, 16], 16, token_channels=32), LEVELS),
     'early VT-FPN': (lambda: VTFPN([8, 16], 32, token_channels=64, groups=1, **EARLY.early_neck), LEVELS),
@@ -419,7 +419,7 @@ def test_compiled_in_one_graph_and_exported(name):
 def with_and_without(name):
     """A backbone whose blocks are recomputed, and its twin."""
     if name in OF_VT:
-        kind = partial(VTResNetAnywhere, positions=('layer2', 'layer4')) if name.startswith('modules') else VTResNet
+        kind = partial(VTResNet, positions=('layer2', 'layer4')) if name.startswith('modules') else VTResNet
         recomputed, plain = kind(18, **SMALL, with_cp=True), kind(18, **SMALL)
         plain.load_state_dict(recomputed.state_dict())
         return recomputed, plain, make(name)[1]

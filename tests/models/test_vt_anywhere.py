@@ -13,7 +13,7 @@ from tool_runner import ROOT
 import vt
 from docs.reports.complexity import count_config
 from vt.engine.counting import count_complexity
-from vt.models import VTBackbone, VTModule, VTResNetAnywhere
+from vt.models import VTBackbone, VTModule, VTResNet
 from vt.models.visual_transformers.map_scale import predict_rms
 from vt.models.visual_transformers.vt_stage import MAP_RMS, VTStage
 
@@ -144,7 +144,7 @@ def test_modules_stand_at_any_stage_of_a_resnet_and_read_a_small_map(positions):
     """As built, and with drawn weights."""
     torch.manual_seed(0)
     options = dict(out_type='featmap', out_indices=(0, 1, 2, 3), strides=(1, 2, 2, 2), zero_init_residual=False)
-    model = VTResNetAnywhere(18, **SMALL, positions=positions, num_modules=3, **options).double()
+    model = VTResNet(18, **SMALL, positions=positions, num_modules=3, **options).double()
     found, images = [], torch.randn(4, 3, 64, 64, dtype=torch.float64)
     stages = [part for part in model.modules() if isinstance(part, VTStage)]
     assert sum(map(len, stages)) == 3 * len(positions)
@@ -167,13 +167,13 @@ def test_a_resnets_weights_fill_the_other_stages(tmp_path):
     source = ResNet(18)
     torch.save(source.state_dict(), tmp_path / 'weights.pth')
     init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'weights.pth'))
-    model = VTResNetAnywhere(18, **SMALL, positions=positions, out_type='featmap', init_cfg=init_cfg)
+    model = VTResNet(18, **SMALL, positions=positions, out_type='featmap', init_cfg=init_cfg)
     model.init_weights()
     theirs, own = source.state_dict(), model.state_dict()
     new = [name for name in own if name not in theirs]
     assert all(name.startswith(tuple(f'{stage}.' for stage in model.vt_stages.values())) for name in new)
     assert torch.equal(own['layer1.1.conv2.weight'], theirs['layer1.1.conv2.weight'])
-    again = VTResNetAnywhere(18, **SMALL, positions=positions, out_type='featmap', init_cfg=init_cfg)
+    again = VTResNet(18, **SMALL, positions=positions, out_type='featmap', init_cfg=init_cfg)
     torch.save({f'backbone.{name}': tensor for name, tensor in own.items()}, tmp_path / 'weights.pth')
     again.init_weights()  # what was trained here is loaded as it is
     assert all(torch.equal(tensor, own[name]) for name, tensor in again.state_dict().items())
@@ -186,7 +186,7 @@ def test_a_scaled_stage_leaves_the_stage_behind_it_as_it_was():
     source.init_weights()
     source(images)  # running statistics
     source.eval()
-    model = VTResNetAnywhere(18, **SMALL, positions=('after_layer2',), out_type='featmap', projector=None)
+    model = VTResNet(18, **SMALL, positions=('after_layer2',), out_type='featmap', projector=None)
     model.load_state_dict(source.state_dict(), strict=False)
     model.start('after_layer2')
     assert predict_rms(list(model.layer2)[:-1]) == pytest.approx(MAP_RMS)
@@ -194,8 +194,8 @@ def test_a_scaled_stage_leaves_the_stage_behind_it_as_it_was():
 
 
 RESNETS = {
-    'ResNet-18': lambda: VTResNetAnywhere(18, **SMALL, positions=('layer2', 'after_layer3'), out_type='featmap'),
-    'ResNet-50': lambda: VTResNetAnywhere(50, **SMALL, positions=('layer3', 'layer4'), out_type='featmap'),
+    'ResNet-18': lambda: VTResNet(18, **SMALL, positions=('layer2', 'after_layer3'), out_type='featmap'),
+    'ResNet-50': lambda: VTResNet(50, **SMALL, positions=('layer3', 'layer4'), out_type='featmap'),
 }
 
 

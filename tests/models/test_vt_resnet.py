@@ -14,7 +14,7 @@ from torch import nn
 
 import vt
 from vt.engine.counting import count_complexity
-from vt.models import PositionEncoder, TokenAverage, ValueTransformer, VTResNet, VTResNetAnywhere, VTResNetCIFAR
+from vt.models import PositionEncoder, TokenAverage, ValueTransformer, VTResNet, VTResNetCIFAR
 from vt.models.visual_transformers.map_scale import predict_rms, scale_output
 from vt.models.visual_transformers.vt_resnet import MAP_RMS
 
@@ -96,7 +96,7 @@ def test_stochastic_depth_grows_over_blocks_and_modules():
     rates += [module.relation.drop_path.drop_prob for module in model.layer4]
     assert rates == pytest.approx([0.1, 0.3, 0.5, 0.6, 0.7])
     assert model.layer4[0].projector.drop_path.drop_prob == pytest.approx(0.6)
-    model = VTResNetAnywhere(18, **SMALL, drop_path_rate=0.7, positions=('layer2',), out_type='featmap')
+    model = VTResNet(18, **SMALL, drop_path_rate=0.7, positions=('layer2',), out_type='featmap')
     rates = [model.layer1[1].drop_path.drop_prob, model.layer2[-1][1].projector.drop_path.drop_prob]
     rates += [model.layer3[0].drop_path.drop_prob, model.layer4[1].drop_path.drop_prob]
     assert rates == pytest.approx([0.1, 0.3, 0.4, 0.7])

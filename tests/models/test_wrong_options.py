@@ -21,7 +21,6 @@ from vt.models import (
     VTBackbone,
     VTModule,
     VTResNet,
-    VTResNetAnywhere,
     VTResNetCIFAR,
     Windows,
 )
@@ -61,9 +60,9 @@ ROWS = [
     (lambda: fpn()([torch.randn(1, 4, 2, 2)]), 'input has 1 maps, but in_channels has 2'),
     (lambda: VTResNet(18)(torch.randn(1, 3, 31, 40)), '31x40 pixels is too small'),
     (lambda: VTResNetCIFAR(18)(torch.randn(1, 3, 7, 8)), r'7x8 pixels is too small .* must be at least 8x8'),
-    (lambda: VTResNetAnywhere(18, positions=('layer5',)), r"positions=\('layer5',\) must be a list of distinct names"),
-    (lambda: VTResNetAnywhere(18, frozen_stages=5), 'frozen_stages=5 does not exist; the last is 4'),
-    (lambda: VTResNetAnywhere(18, out_type='maps'), "out_type='maps' is neither"),
+    (lambda: VTResNet(18, positions=('layer5',)), r"positions=\('layer5',\) must be a list of distinct names"),
+    (lambda: VTResNet(18, frozen_stages=5), 'frozen_stages=5 does not exist; the last is 4'),
+    (lambda: VTResNet(18, out_type='maps'), "out_type='maps' is neither"),
     (lambda: VTBackbone(REGNET, 100)(IMAGE), r'in_channels=100, but RegNet returns \(2, 384, 2, 2\)'),
     # The survey's.
     (lambda: stages(stage=dict(attention=CLASS)), 'has 0 class tokens, but ClassAttention needs 1'),

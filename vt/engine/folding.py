@@ -11,7 +11,7 @@ from mmengine.runner import Runner
 from torch import nn
 
 # Backbones in which each normalisation is defined directly after the convolution whose output it normalises.
-BACKBONES = ('ResNet', 'ResNetV1c', 'ResNetV1d', 'VTResNet', 'VTResNetAnywhere')
+BACKBONES = ('ResNet', 'ResNetV1c', 'ResNetV1d', 'VTResNet')
 
 
 class FoldNormsHook(Hook):

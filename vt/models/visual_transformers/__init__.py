@@ -24,7 +24,7 @@ from .projector import Projector
 from .vt_module import VTModule
 
 # 4.1 Classification: modules in place of the last stage of a ResNet, and the average of their tokens
-from .vt_resnet import VTResNet, VTResNetAnywhere, VTResNetCIFAR
+from .vt_resnet import VTResNet, VTResNetCIFAR
 from .token_necks import TokenAverage, TokenEncoder
 
 # 5.1 Ablations: other tokenizers (table 3), another relation (table 5)
@@ -41,7 +41,7 @@ from .value_transformer import ValueTransformer
 from .vt_backbone import VTBackbone
 
 __all__ = ['AttentionTokenizer', 'FilterTokenizer', 'Projector', 'RecurrentTokenizer', 'TokenTransformer', 'Tokenizer']
-__all__ += ['TokenAverage', 'TokenEncoder', 'VTModule', 'VTResNet', 'VTResNetAnywhere', 'VTResNetCIFAR']
+__all__ += ['TokenAverage', 'TokenEncoder', 'VTModule', 'VTResNet', 'VTResNetCIFAR']
 __all__ += ['ClusteringTokenizer', 'GraphConvolution', 'PoolingTokenizer']
 __all__ += ['DynamicTokenizer', 'PositionEncoder', 'VTBackbone', 'ValueTransformer']
 

@@ -49,7 +49,7 @@ class ResNetStage(ResLayer):
         return x
 
 
-@MODELS.register_module()
+@MODELS.register_module(name=['VTResNet', 'VTResNetAnywhere'])  # the second is in earlier configs and records
 class VTResNet(HasVTStages, StagedBackbone, ResNet):
     """MMPretrain's ResNet up to stage 4 of the paper, then VT modules on its map (stride 16), or modules elsewhere.
 
@@ -250,11 +250,6 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
     def stage_parts(self) -> list[tuple[nn.Module, ...]]:
         stem = (self.stem,) if self.deep_stem else (self.conv1, self.norm1)
         return [stem, *((getattr(self, layer),) for layer in self.res_layers)]
-
-
-@MODELS.register_module()
-class VTResNetAnywhere(VTResNet):
-    """:class:`VTResNet` under the name that records and saved models with other ``positions`` have."""
 
 
 @MODELS.register_module()
