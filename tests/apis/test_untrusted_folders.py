@@ -3,15 +3,18 @@
 With ``VT_FUZZ_EXAMPLES=10000`` in the environment so many new changes of each model are tried.
 """
 
+import contextlib
 import copy
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
 import sys
 
 import pytest
+import torch
 from apis.small_models import SMALL
 from audit import Watch
 from hypothesis import given, settings
@@ -21,7 +24,7 @@ from tool_runner import assert_one_line, call
 
 from vt import apis
 from vt._libraries import import_library
-from vt.apis.folders import is_listed
+from vt.apis.saved_types import NAMES, STRINGS, is_listed
 from vt.engine.checks.config import accepted_arguments, check_config, find_types, registries
 from vt.errors import MissingFileError, UserError
 from vt.registry import import_every_part
@@ -195,6 +198,42 @@ ATTACKS = {
     'a layer by its name': ('model.backbone.conv_cfg', dict(type='trap_module.run')),
     'a layer of torch by its name': ('model.backbone.conv_cfg', dict(type='torch.hub.load')),
 }
+# What reads files, fetches, or has a part that does.
+READING = """
+    ArcFaceClsHead CLIPGenerator CLIPTextEncoder DistilledClassifier HuggingFaceBackbone HuggingFaceClassifier
+    ImageToImageRetriever Llava Pretrained TIMMBackbone TimmBackbone TimmClassifier TokenLabelClassifier VPD VQKD
+    VQAGenerationHead
+"""
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('scope', ['vt', 'mmpretrain', 'mmseg', 'mmengine'])
+def test_no_allowed_type_opens_anything_whatever_it_is_built_with(scope, trapped, watch):
+    """Allowed strings and numbers, in many networks that are seldom saved; most of them raise an error."""
+    names = [name for each in registries(scope) if each.name == 'model' for name in each.module_dict]
+    names = [name for name in names if is_listed(f'{scope}.{name}', 'mmseg')]
+    assert len(names) > 50
+    assert not {*names} & {*READING.split()}
+    draw, built = random.Random(0), 0
+    for part in (find_types(name, scope, '')[0] for name in names):
+        arguments = accepted_arguments(part)[0].values()
+        required = [each.name for each in arguments if each.default is each.empty and each.name != 'kwargs']
+        for number in range(6):
+            chosen = {*required, *draw.sample([each.name for each in arguments], min(number, len(arguments)))}
+            given = {name: draw.choice(allowed_values(name)) for name in sorted(chosen)}
+            with watch.events() as events, contextlib.suppress(Exception), torch.device('meta'):
+                part(**given)
+                built += 1
+            assert events == [], (part, given)
+    assert built > len(names)
+
+
+def allowed_values(argument):
+    """What a folder may give to an argument; a name may be that of a file."""
+    strings = STRINGS.get(argument, '').split() + ['tiny', 'base', 'trap.pkl', 'trap.pth'] * (argument in NAMES)
+    return strings * 3 + [1, 2, 4, 8, 0.5, None, True, (2, 4), [4, 8, 16, 32], dict(type='BN'), dict(type='ReLU')]
+
+
 CROP = dict(type='CenterCrop', crop_size=32)
 # What is no attack: what is put where, or the whole text, and how it is refused.
 BAD = {

@@ -3,8 +3,8 @@
 ``config.json`` contains the model and the test pipeline, as registered parts with plain arguments; the header of the
 weights contains class names, colours and versions.
 
-A folder is untrusted: a type must be one of :data:`vt.apis.saved_types.TYPES` or ``STEPS``, a string one of those that
-its argument takes. Only then types are looked up, and arguments compared with their signatures.
+A folder is untrusted: a type must be one that :func:`vt.apis.saved_types.is_listed` allows, a string one of those
+that its argument takes. Only then types are looked up by mmengine, and arguments compared with their signatures.
 """
 
 import json
@@ -29,7 +29,7 @@ from vt.hints import as_typed
 from vt.inference.inputs import input_shape, pipeline_steps
 from vt.untrusted_text import printable
 
-from .saved_types import LEFT_OUT, NAMES, SCOPES, STEPS, STRINGS, TYPES, WORD
+from .saved_types import LEFT_OUT, NAMES, SCOPES, STRINGS, WORD, is_listed
 
 CONFIG, WEIGHTS = 'config.json', 'model.safetensors'
 FORMAT = 4
@@ -86,8 +86,8 @@ def describe(cfg: Config) -> dict[str, Any]:
     described = dict(scope=scope, model=_without_training(model), pipeline=steps)
     if not any('Load' in str(step['type']) for step in steps):
         described['shape'] = [*input_shape(cfg)]
-    check_parts(described['model'], 'model', scope, TYPES)
-    check_parts(steps, 'pipeline', scope, STEPS)
+    check_parts(described['model'], 'model', scope)
+    check_parts(steps, 'pipeline', scope, 'transform')
     return described
 
 
@@ -139,8 +139,8 @@ def read_folder(folder: str | PathLike) -> Config:
             raise UserError('model has no type')
         if shape is not None and not (len(shape) in (3, 4) and all(type(side) is int and side > 0 for side in shape)):
             raise UserError(f'shape={printable(repr(shape), 80)} is not the shape of an input')
-        check_parts(content['model'], 'model', scope, TYPES)
-        check_parts(content['pipeline'], 'pipeline', scope, STEPS)
+        check_parts(content['model'], 'model', scope)
+        check_parts(content['pipeline'], 'pipeline', scope, 'transform')
         check_part(content['model'], 'model', scope)
         check_part(content['pipeline'], 'pipeline', scope)
         dataset = dict(type='BaseDataset' if scope == 'mmpretrain' else 'BaseSegDataset')  # without samples
@@ -151,42 +151,33 @@ def read_folder(folder: str | PathLike) -> Config:
     return cfg
 
 
-def check_parts(value: Any, where: str, scope: str, types: dict[str, str], argument: str = '') -> None:
-    """Raise a UserError with the key of a value that a folder may not contain, before any name is looked up.
+def check_parts(value: Any, where: str, scope: str, kind: str = 'model', argument: str = '') -> None:
+    """Raise a UserError with the key of a value that a folder may not contain, before mmengine looks up any name.
 
     Args:
         value: the value of an argument, or a dict or list of them.
         where: its path in the config.
         scope: library of types without a prefix.
-        types: names of types by scope.
+        kind: of types, see :func:`vt.apis.saved_types.is_listed`.
         argument: name of the argument.
     """
     if isinstance(value, dict):
         scope = value.get('_scope_', scope)  # mmengine enters it where a config inherits one of another package
         if scope not in SCOPES:
             raise UserError(f'{where}._scope_={printable(repr(scope), 80)} is none of {", ".join(SCOPES)}')
-        if 'type' in value and not is_listed(value['type'], scope, types):
+        if 'type' in value and not is_listed(value['type'], scope, kind):
             reason = f'{where}.type={printable(repr(value["type"]), 80)} is none of the types of saved models'
             raise UserError(f'{reason}; others are shared as a checkpoint ({as_typed("vt publish")}) and a config')
         for key in [key for key in value if key not in ('type', '_scope_')]:
             if not (isinstance(key, str) and WORD.fullmatch(key)) or key in LEFT_OUT:
                 raise UserError(f'{where} has the key {printable(repr(key), 80)}, which is not allowed: leave it out')
-            check_parts(value[key], f'{where}.{key}', scope, types, key)
+            check_parts(value[key], f'{where}.{key}', scope, kind, key)
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
-            check_parts(item, f'{where}.{index}', scope, types, argument)
+            check_parts(item, f'{where}.{index}', scope, kind, argument)
     elif isinstance(value, str):
         takes_any = argument in NAMES and WORD.fullmatch(value)
         if not (takes_any or value in STRINGS.get(argument, '').split()):
             raise UserError(f'{where}={printable(repr(value), 80)} is not allowed in a saved model')
     elif not (value is None or (isinstance(value, (int, float)) and -LARGEST <= value <= LARGEST)):
         raise UserError(f'{where}={printable(repr(value), 80)} is not a string, or a number up to {LARGEST:,}')
-
-
-def is_listed(name: Any, scope: str, types: dict[str, str] = TYPES) -> bool:
-    """Return whether a name is one of the types that a folder may contain."""
-    if not isinstance(name, str):
-        return False
-    prefix, _, rest = name.rpartition('.')
-    places = (scope, 'mmengine') if prefix in ('', scope) else (prefix,)
-    return any(rest in types.get(place, '').split() for place in places)

@@ -1,6 +1,12 @@
-"""Types of the parts that a saved model may contain, the strings that their arguments take, and what is not saved."""
+"""What a saved model may contain: types, by registry and module, and strings, by the arguments that take them."""
 
 import re
+from typing import Any
+
+from mmengine.registry import Registry
+
+from vt.engine.checks.config import registries
+from vt.registry import import_every_part
 
 SCOPES = ('mmpretrain', 'mmseg')
 # Arguments that are not saved: initial weights, augmentations, names of labels, settings of the machine.
@@ -8,63 +14,26 @@ LEFT_OUT = (
     *('init_cfg', 'layer_inits', 'pretrained', 'train_cfg', 'batch_augments', 'sampler'),
     *('algorithm_keys', 'backend_args', 'file_client_args', 'meta_keys'),
 )
-# Names of the types of models by scope. No wrapper of another library is among them: timm and transformers
-# fetch, and open the files that their arguments name.
-TYPES = dict(
-    vt="""
-        AbsolutePosition Attention Block ClassAttention ClipPreprocessor ClusteringTokenizer ContinuousPositionBias
-        ConvolutionalEmbed CosineAttention CubeEmbed DistillationTokenHead DropoutLinearClsHead DynamicTokenizer
-        EfficientAttention FeedForward FilterTokenizer FrozenBackbone GraphConvolution HRFormer HadamardAttention
-        HeadMixing LargeImageSegmentor LayerwiseClassAttention MViT MessengerBias MessengerBlock MessengerEmbed
-        MessengerMerging MessengerWindows MultiscaleBlock NormalCell OnMap PEG ParallelAttention PatchEmbed PatchMerging
-        PerformerAttention PoolingAttention PoolingReduction PoolingTokenizer PositionEncoder
-        ProgressiveSampling Projector PyramidReduction RecurrentTokenizer ReducedAttention ReductionCell
-        RelativePositionBias ScaleFusion SegBandsPreProcessor SeparatePosition SimplePyramid SinusoidalPosition
-        SoftSplit SparseAttention SqueezeExcite StridedReduction StripeAttention TalkingHeadsAttention TokenAverage
-        TokenBackbone TokenBatchNorm TokenEncoder TokenLabelHead TokenLearner TokenPooling TokenTransformer
-        TokenizerEmbed VTBackbone VTFPN VTModule VTResNet VTResNetAnywhere VTResNetCIFAR ValueTransformer
-        VideoClassifier WindowAttention Windows
-    """,
-    mmpretrain="""
-        AlexNet BEiTViT CSPDarkNet CSPResNeXt CSPResNet Conformer ConvMixer ConvNeXt DaViT DeiT3 DenseNet
-        DistilledVisionTransformer EdgeNeXt EfficientFormer EfficientNet EfficientNetV2 HRNet HiViT HorNet InceptionV3
-        LeNet5 LeViT MViT MixMIMTransformer MlpMixer MobileNetV2 MobileNetV3 MobileOne MobileViT PCPVT PoolFormer
-        PyramidVig RIFormer RegNet RepLKNet RepMLPNet RepVGG Res2Net ResNeSt ResNeXt ResNet ResNetV1c ResNetV1d
-        ResNet_CIFAR RevVisionTransformer SEResNeXt SEResNet SVT ShuffleNetV1 ShuffleNetV2 SwinTransformer
-        SwinTransformerV2 T2T_ViT TNT TinyViT VAN VGG ViTEVA02 ViTSAM Vig VisionTransformer XCiT
-        ClsBatchNormNeck GeneralizedMeanPooling GlobalAveragePooling HRFuseScales LinearNeck
-        CSRAClsHead ClsHead ConformerHead DeiTClsHead EfficientFormerClsHead LeViTClsHead LinearClsHead
-        MultiLabelClsHead MultiLabelLinearClsHead StackedLinearClsHead VigClsHead VisionTransformerClsHead
-        AsymmetricLoss CrossEntropyLoss FocalLoss LabelSmoothLoss SeesawLoss
-        ClsDataPreprocessor GRN ImageClassifier LN2d ShiftWindowMSA
-    """,
-    mmseg="""
-        BEiT BiSeNetV1 BiSeNetV2 CGNet DDRNet DeconvModule ERFNet FastSCNN HRNet ICNet InterpConv MAE MSCAN
-        MixVisionTransformer MobileNetV2 MobileNetV3 PCPVT PIDNet ResNeSt ResNeXt ResNet ResNetV1c ResNetV1d
-        STDCContextPathNet STDCNet SVT SwinTransformer UNet VisionTransformer
-        FPN Feature2Pyramid ICNeck JPU MLANeck MultiLevelNeck
-        ANNHead APCHead ASPPHead CCHead DAHead DDRHead DMHead DNLHead DPTHead DepthwiseSeparableASPPHead
-        DepthwiseSeparableFCNHead EMAHead EncHead FCNHead FPNHead GCHead ISAHead IterativeDecodeHead KernelUpdateHead
-        KernelUpdator LRASPPHead LightHamHead NLHead OCRHead PIDHead PSAHead PSPHead PointHead SETRMLAHead SETRUPHead
-        STDCHead SegformerHead SegmenterMaskTransformerHead UPerHead
-        BoundaryLoss CrossEntropyLoss DiceLoss FocalLoss LovaszLoss OhemCrossEntropy TverskyLoss
-        CascadeEncoderDecoder EncoderDecoder SegDataPreProcessor
-    """,
-    mmengine="""
-        BN BN1d BN2d BN3d GN IN IN1d IN2d IN3d LN SyncBN
-        Clamp Clip ELU GELU HSigmoid HSwish LeakyReLU PReLU RReLU ReLU ReLU6 SiLU Sigmoid Swish Tanh
-        Conv Conv1d Conv2d Conv2dAdaptivePadding Conv3d ConvAWS ConvModule ConvTranspose2d ConvTranspose3d ConvWS deconv
-        deconv3d reflect replicate zero bilinear nearest DropPath Dropout
-        BaseTransformerLayer ContextBlock FFN GeneralizedAttention MultiheadAttention NonLocal2d
-        TransformerLayerSequence BaseDataPreprocessor ImgDataPreprocessor
-    """,
+# Modules of the classes that a saved model may contain, by the name of their registry. The rooms of mmpretrain's and
+# mmseg's models are those of networks: others pretrain, retrieve, or read texts.
+MODULES = dict(
+    model=(
+        *('vt.models.', 'vt.video.views', 'mmcv.cnn.', 'mmengine.model.', 'mmengine.utils.dl_utils.', 'torch.nn.'),
+        *(f'mmpretrain.models.{room}.' for room in ('backbones', 'heads', 'losses', 'necks', 'utils')),
+        *(f'mmseg.models.{room}.' for room in ('backbones', 'decode_heads', 'losses', 'necks', 'segmentors')),
+        *('mmpretrain.models.classifiers.image', 'mmseg.models.data_preprocessor'),
+    ),
+    transform=('vt.datasets.bands', 'vt.video.clips', 'mmcv.transforms.', 'mmpretrain.datasets.', 'mmseg.datasets.'),
 )
-STEPS = dict(  # of pipelines
-    vt='LoadBands LoadClips PackClips SameForAllFrames ThreeCrops',
-    mmpretrain='CenterCrop EfficientNetCenterCrop LoadImageFromFile PackInputs Resize ResizeEdge',
-    mmseg='PackSegInputs Resize ResizeToMultiple',
-    mmengine='CenterCrop LoadImageFromFile Resize',
-)
+# Classes of these modules that open the files or addresses that their arguments name.
+OPENING = {
+    *('ArcFaceClsHead', 'DistilledClassifier', 'HuggingFaceBackbone', 'TIMMBackbone', 'TimmBackbone'),
+    *('TokenLabelClassifier', 'VPD', 'VQAGenerationHead'),
+}
+STEPS = {  # of pipelines
+    *('CenterCrop', 'EfficientNetCenterCrop', 'LoadBands', 'LoadClips', 'LoadImageFromFile', 'PackClips', 'PackInputs'),
+    *('PackSegInputs', 'Resize', 'ResizeEdge', 'ResizeToMultiple', 'SameForAllFrames', 'ThreeCrops'),
+}
 WORD = re.compile(r'(?!_)[\w+.-]{1,64}')  # a name: no path, address, expression, or key of mmengine
 RESIZINGS = 'nearest bilinear bicubic area lanczos'
 POOLINGS = 'convolution max average'
@@ -103,3 +72,25 @@ STRINGS = dict(
     style='pytorch caffe',
 )
 NAMES = ('arch', 'drop', 'positions', 'tied')  # arguments that take any name of architectures and layers
+
+
+def is_listed(name: Any, scope: str, kind: str = 'model') -> bool:
+    """Return whether a type is one that a folder may contain; nothing is imported by its name.
+
+    Args:
+        name: name of the type, with or without its scope.
+        scope: library of types without a prefix.
+        kind: name of the registries: ``'model'``, or ``'transform'`` for a step of a pipeline.
+    """
+    if not isinstance(name, str):
+        return False
+    prefix, key = Registry.split_scope_key(name)
+    if prefix not in (None, 'vt', 'mmengine', *SCOPES):
+        return False
+    if prefix == 'vt':
+        import_every_part(scope)
+    own = [each.module_dict for each in registries(prefix or scope) if each.name == kind]
+    found = [each[key] for each in own if key in each]
+    names = {each.__name__ for each in found}
+    fits = names <= STEPS if kind == 'transform' else not names & OPENING
+    return bool(found) and fits and all(each.__module__.startswith(MODULES[kind]) for each in found)
