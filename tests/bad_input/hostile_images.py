@@ -70,8 +70,8 @@ UNFOLDING = {
     'a strip': ('strip.png', lambda: png(30_000, 200)),
     'a bit a pixel, below the limit of OpenCV': ('fewer bits.png', lambda: png(30_000, 30_000, depth=1)),
     'a palette': ('palette.png', lambda: png(20_000, 20_000, depth=1, colour=3)),
-    '16 bits and alpha': ('deep.png', lambda: png(9_000, 9_000, depth=16, colour=6, whole=False)),
-    'JPEG': ('large.jpg', lambda: jpeg_of(10_000, 8_000)),
+    '16 bits and alpha': ('deep.png', lambda: png(14_000, 14_000, depth=16, colour=6, whole=False)),
+    'JPEG': ('large.jpg', lambda: jpeg_of(13_500, 13_300)),
     'a header of JPEG': ('claims.jpg', lambda: jpeg_claiming(65_500, 65_500)),
     'a header of GIF': ('claims.png', lambda: gif_claiming(65_535, 65_535)),
     'BMP': ('claims.bmp', lambda: bmp(30_000, 30_000)),
@@ -105,7 +105,7 @@ def write_all(folder):
     contents = {name: make() for name, make in (UNFOLDING | REFUSED).values()}
     contents |= {f'{number} {name}': content for number, (name, content) in enumerate(DAMAGED.values())}
     for name, content in contents.items():
-        assert len(content) < 2_000_000
+        assert len(content) < 3_000_000
         (folder / name).write_bytes(content)
     return [folder / name for name in contents]
 

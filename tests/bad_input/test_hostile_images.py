@@ -2,6 +2,9 @@
 
 import csv
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from bad_input.hostile_images import REFUSED, UNFOLDING, limited_memory, png, write_all
@@ -13,6 +16,7 @@ from tool_runner import ROOT, assert_one_line
 from vt.apis.inferencers import inferencer_of
 from vt.errors import UserError
 from vt.explorer.looking import open_image
+from vt.image_bounds import LARGER, check_image_size
 from vt.inference.inputs import read_image
 
 LIMITED = ROOT / 'tests/bad_input/limited_tool.py'
@@ -90,4 +94,31 @@ def test_what_is_refused_is_not_what_is_large_or_odd(tmp_path):
         path = tmp_path / f'{height}.png'
         path.write_bytes(png(width, height))
         assert read_image(path).shape == (height, width, 3)
+    (tmp_path / 'tile of Sentinel-2.png').write_bytes(png(10_980, 10_980, whole=False))
+    assert check_image_size(tmp_path / 'tile of Sentinel-2.png')
     assert len(UNFOLDING) + len(REFUSED) + len(DAMAGED) >= 34
+
+
+@pytest.mark.parametrize(
+    ('limit', 'message'),
+    [
+        ('400000000', 'no mask'),
+        (
+            '399999999',
+            f'a.png has more than 399,999,999 pixels: {LARGER}',
+        ),
+        ('4e8', "VT_MAX_PIXELS='4e8' in the environment must be a number of pixels"),
+    ],
+)
+def test_the_environment_sets_the_limit_also_of_masks_that_pillow_reads(limit, message, tmp_path):
+    (tmp_path / 'a.png').write_bytes(png(20_000, 20_000, whole=False))
+    code = """
+from vt.image_bounds import LARGER, check_image_size
+from PIL import Image
+check_image_size('a.png')
+Image.open('a.png').close()
+raise ValueError('no mask')
+"""
+    env = dict(os.environ, VT_MAX_PIXELS=limit)
+    result = subprocess.run([sys.executable, '-c', code], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert result.stderr.splitlines()[-1].partition(': ')[2] == message

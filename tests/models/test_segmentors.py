@@ -111,8 +111,8 @@ def test_windows_that_leave_gaps_are_refused(mode, window, stride):
 
 def test_only_a_row_of_windows_bounds_the_width():
     model = build(vt.LargeImageSegmentor, 1000, (32, 32), (24, 24))
-    image = torch.zeros(1).expand(3, 2**20, 2**16)
-    message = 'a row of windows of wide.tif has 32x65536 pixels: 1000 classes take at most 2 million; take a smaller'
+    image = torch.zeros(1).expand(3, 2**19, 2**17)
+    message = 'a row of windows of wide.tif has 32x131072 pixels: 1000 classes take at most 2 million; take a smaller'
     with pytest.raises(UserError, match=message):
         model.label(image, 'wide.tif')
 

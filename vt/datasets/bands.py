@@ -14,7 +14,7 @@ from PIL import Image
 
 from vt.errors import UserError
 from vt.files import interpreting
-from vt.image_bounds import NUMPY, TIFF, check_bands, check_image_size
+from vt.image_bounds import NUMPY, TIFF, check_image_size
 from vt.registry import TRANSFORMS
 from vt.untrusted_text import printable
 
@@ -72,7 +72,7 @@ def read_bands(content: bytes, name: str, channels_first: bool = False) -> np.nd
         name: name of the file, for messages.
         channels_first: see :class:`LoadBands`.
     """
-    check_bands(BytesIO(content), name)
+    is_image = check_image_size(BytesIO(content), name)
     with interpreting(name):
         if content.startswith(NUMPY):
             image = np.lib.format.read_array(BytesIO(content), allow_pickle=False)
@@ -80,7 +80,6 @@ def read_bands(content: bytes, name: str, channels_first: bool = False) -> np.nd
         elif content.startswith(TIFF):
             image = _read_tiff(content, name)
         else:
-            is_image = check_image_size(BytesIO(content), name)
             image = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED) if is_image else None
             image = image if image is None or image.ndim == 2 else image[..., [2, 1, 0, 3][: image.shape[2]]]
     if image is None:

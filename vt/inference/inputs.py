@@ -34,7 +34,7 @@ from vt.engine.prepare import choose_dtype
 from vt.engine.reporting import describe, in_one_line
 from vt.errors import MissingFileError, UserError
 from vt.image_bounds import EXTENSIONS as IMAGES
-from vt.image_bounds import MAX_PIXELS, check_frames
+from vt.image_bounds import check_frames
 from vt.video import LoadClips, open_video
 from vt.video.dataset import EXTENSIONS as VIDEOS
 
@@ -48,6 +48,7 @@ Read = TypeVar('Read')
 LOADING = (LoadImageFromFile, LoadClips)
 PHOTO, CIFAR = (375, 500), (32, 32)  # height and width of an example image
 MOST_WORKERS = 8  # each holds an image of its full size
+MOST_VALUES = 64_000_000  # of a batch, and of what is read ahead: 256 MB in float32
 MAX_THREADS = 256  # that a person may ask for
 read_image = partial(image_files.read_image, explain=why_unread)
 
@@ -201,7 +202,7 @@ def in_batches(samples: Iterable[tuple[Given, Any]], batch_size: int) -> Iterato
     An error instead of a sample is alone in its list.
     """
     for shape, alike in groupby(samples, lambda pair: isinstance(pair[1], dict) and pair[1]['inputs'].shape):
-        number = min(batch_size, max(1, MAX_PIXELS // math.prod(shape))) if shape else 1
+        number = min(batch_size, max(1, MOST_VALUES // math.prod(shape))) if shape else 1
         while batch := [*islice(alike, number)]:
             yield batch
 
@@ -231,7 +232,7 @@ def read_ahead(
             while len(waiting) > most:
                 found = waiting.popleft().get()
                 numbers = math.prod(found['inputs'].shape) if isinstance(found, dict) else 1
-                most = min(batch_size + workers, max(1, MAX_PIXELS // numbers))
+                most = min(batch_size + workers, max(1, MOST_VALUES // numbers))
                 yield found
         while waiting:
             yield waiting.popleft().get()
