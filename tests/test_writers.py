@@ -11,7 +11,7 @@ WRITES |= {'save_model', 'quantize_static', 'quant_pre_process'}
 SAVES = {'save', 'dump', 'save_file', 'to_parquet', 'save_to_disk', 'savez', 'savez_compressed', 'tofile'}
 # Places that may: the function itself, files that nobody keeps, what is no file, and what is added to line by line.
 ALLOWED = {
-    'vt/files.py': {'Path(path).write_bytes', 'part.write_bytes', 'open_plain'},
+    'vt/files.py': {'Path(path).write_bytes', 'part.write_bytes', 'open'},
     'vt/apis/exporting.py': {
         *('torch.export.save', 'aoti_compile_and_package', 'torch.onnx.export'),
         *('quant_pre_process', 'quantize_static', 'openvino.save_model'),  # a temporary folder
@@ -20,7 +20,7 @@ ALLOWED = {
     'vt/inference/image_files.py': {'mask.save'},  # to memory
     'vt/commands/test.py': {'mmengine.dump'},  # to a text
     'vt/checkpoints/publishing.py': {'save'},  # to bytes
-    'vt/engine/interruption/work_directory.py': {'open_plain'},  # a lock
+    'vt/engine/interruption/work_directory.py': {'open'},  # a lock
     'vt/engine/runner.py': {'torch.save'},  # in replacing
     'docs/reports/references.py': {'torch.save'},  # a temporary folder
     'projects/speed/data_loading.py': {
@@ -32,8 +32,8 @@ ALLOWED = {
     'projects/speed/inference.py': {'torch.save'},  # random weights in its working directory
     'projects/speed/kernels.py': {'cubin.write_bytes'},  # a temporary folder
     'projects/speed/timing.py': {'MARKS.write_text'},  # no file, but the kernel's
-    'vt/commands/sweep.py': {'open_plain'},  # the output of a run
-    'vt/commands/predict.py': {'open_plain'},  # results as they come, in a part that takes the name at the end
+    'vt/commands/sweep.py': {'open'},  # the output of a run
+    'vt/commands/predict.py': {'self.part.open'},  # results as they come, in a part that takes the name at the end
 }
 
 
@@ -47,7 +47,7 @@ def writes(call):
     name = called.rpartition('.')[2]
     values = [*call.args, *(key.value for key in call.keywords)]
     texts = [each.value for each in values if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-    opened = name in ('open', 'fdopen', 'open_plain') and any(re.fullmatch('[wax][bt+]*', text) for text in texts)
+    opened = name in ('open', 'fdopen') and any(re.fullmatch('[wax][bt+]*', text) for text in texts)
     return opened or name in WRITES | SAVES or called.endswith('onnx.export')
 
 

@@ -42,7 +42,7 @@ def save_config(path: Path, out: Path) -> None:
     text = read_header(path).get('config')
     if text is None:
         raise UserError(f'{path} has no config: use that of its training')
-    write_atomically(out, text, follow=True)
+    write_atomically(out, text)
 
 
 def main() -> None:

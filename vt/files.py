@@ -7,12 +7,10 @@ import json
 import math
 import os
 import shutil
-import stat
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -32,20 +30,18 @@ START, PART = '.vt-', '.part'  # names of folders of unfinished files
 MARK = 'in_use.lock'  # a file in them
 LARGEST_RECORD = 2**28  # bytes
 NUMBER = int | float | None  # of JSON; NaN is None
-PLAIN = getattr(os, 'O_NOFOLLOW', 0) | getattr(os, 'O_NONBLOCK', 0)  # no link, and no waiting for a pipe's other end
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[Path]:
     """Replace a file or folder: provide a temporary path, which is synced and renamed to ``path`` after the block.
 
-    A symbolic link at ``path`` is replaced, not followed. The parent folder is created if needed.
+    The target of a symbolic link is replaced. The parent folder is created if needed.
 
     Raises:
         FileError: it could not be written; what exists is unchanged.
     """
-    path = Path(path)
-    path = Path(os.path.realpath(path.parent), path.name)
+    path = Path(os.path.realpath(path))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary_folder(path.parent) as folder:
@@ -74,7 +70,7 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
             folder = Path(tempfile.mkdtemp(prefix=START, suffix=PART, dir=parent))
             ends.callback(_remove, folder)
             with contextlib.suppress(FileNotFoundError):  # another process has taken it for one that a kill left
-                mark = ends.enter_context(open_plain(folder / MARK, 'w'))
+                mark = ends.enter_context(open(folder / MARK, 'w'))
                 with contextlib.suppress(OSError, AttributeError):  # a file system without locks, or Windows
                     fcntl.flock(mark, fcntl.LOCK_EX)
                 if (folder / MARK).exists():
@@ -85,11 +81,11 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
 @functools.cache  # once in a process, since a folder may hold many files
 def _remove_unfinished(parent: Path, process: int) -> None:
     for folder in parent.glob(f'{START}*{PART}') if fcntl else ():
-        if folder.is_symlink():
-            continue
         with contextlib.suppress(OSError):
             folder.rmdir()  # empty: a process was killed here
-        with contextlib.suppress(OSError), open_plain(folder / MARK, 'r+') as mark:
+        if folder.is_symlink() or not (folder / MARK).is_file():  # a pipe would be waited for
+            continue
+        with contextlib.suppress(OSError), open(folder / MARK, 'r+') as mark:
             fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _remove(folder)
 
@@ -102,40 +98,19 @@ def _remove(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def open_plain(path: Path, mode: str, newline: str | None = None) -> TextIOWrapper:
-    """Open a text file; a symbolic link, which could lead to any other file, a pipe or a device is an OSError."""
-
-    def open_here(name: str, flags: int) -> int:
-        descriptor = os.open(name, flags | PLAIN, 0o666)
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return descriptor
-        os.close(descriptor)
-        raise FileError(f'{name} is a pipe or a device, not a file: remove it, or choose another path')
-
-    return TextIOWrapper(open(path, f'{mode}b', opener=open_here), 'utf-8', newline=newline)
-
-
-def write_atomically(path: str | os.PathLike, data: bytes | memoryview | str, follow: bool = False) -> None:
-    """Write a file by :func:`replacing`, text as UTF-8.
-
-    Args:
-        path: path of the file.
-        data: its content.
-        follow: for a path that the user gave: write the target of a symbolic link, and devices such as ``/dev/stdout``
-            directly.
-    """
+def write_atomically(path: str | os.PathLike, data: bytes | memoryview | str) -> None:
+    """Write a file by :func:`replacing`, text as UTF-8; devices such as ``/dev/stdout`` are written directly."""
     data = data.encode() if isinstance(data, str) else data
-    if follow and os.path.exists(path) and not os.path.isfile(path):
+    if os.path.exists(path) and not os.path.isfile(path):
         Path(path).write_bytes(data)
         return
-    with replacing(os.path.realpath(path) if follow else path) as part:
+    with replacing(path) as part:
         part.write_bytes(data)
 
 
-def write_json(record: Any, out: str | os.PathLike, indent: int | None = 2, follow: bool = False) -> None:
+def write_json(record: Any, out: str | os.PathLike, indent: int | None = 2) -> None:
     """Write a record as JSON, see :func:`as_plain`, to a file with any suffix, see :func:`write_atomically`."""
-    text = json.dumps(as_plain(record), indent=indent)
-    write_atomically(out, text, follow)
+    write_atomically(out, json.dumps(as_plain(record), indent=indent))
 
 
 def as_plain(value: Any) -> Any:

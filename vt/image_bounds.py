@@ -35,9 +35,7 @@ def read_limit() -> int:
 
 
 MAX_PIXELS = read_limit()  # of an image, or of a frame
-MAX_VALUES = (
-    12 * MAX_PIXELS
-)  # of an image, a sample's frames, or an image's scores: 8.6 GB in float32
+MAX_VALUES = 12 * MAX_PIXELS  # of an image, a sample's frames, or an image's scores: 8.6 GB in float32
 LARGER = 'make it smaller, or raise VT_MAX_PIXELS in the environment'
 
 

@@ -34,7 +34,7 @@ def show_samples(args: argparse.Namespace) -> None:
             image = as_strip(sample['inputs']).movedim(0, -1)
             axes.imshow(image.flip(-1) if is_bgr else image)
             axes.set_title(name_class(dataset, sample['data_samples'].gt_label), fontsize=7, parse_math=False)
-    save_figure(figure, args.out, follow=True)
+    save_figure(figure, args.out)
 
 
 if __name__ == '__main__':

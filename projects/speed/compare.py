@@ -56,7 +56,7 @@ def compare(args: argparse.Namespace) -> None:
             ceilings=comparison.ceilings,
             results=comparison.measurements,
         )
-        write_json(asdict(record), args.out, follow=True)
+        write_json(asdict(record), args.out)
     comparison.print_tables()
     if comparison.left_out:
         raise UserError('; '.join(comparison.left_out))

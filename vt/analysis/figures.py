@@ -21,9 +21,9 @@ def image_cells(figure: Figure | SubFigure, rows: int, columns: int) -> np.ndarr
     return axes
 
 
-def save_figure(figure: Figure, path: str | Path, dpi: int = 100, follow: bool = False) -> None:
-    """Write a figure to a file, in the format of its suffix; ``follow`` as in :func:`write_atomically`."""
-    write_atomically(path, _render(figure, Path(path).suffix[1:], dpi), follow)
+def save_figure(figure: Figure, path: str | Path, dpi: int = 100) -> None:
+    """Write a figure to a file, in the format of its suffix."""
+    write_atomically(path, _render(figure, Path(path).suffix[1:], dpi))
 
 
 def _render(figure: Figure, kind: str, dpi: int) -> bytes:

@@ -73,7 +73,7 @@ def check_figure(out: str | Path | None, *inputs: str | Path | None) -> None:
 
 def write(figure: Figure, out: str | Path, dpi: int = 100) -> None:
     """Write a figure, and print its path."""
-    save_figure(figure, out, dpi, follow=True)
+    save_figure(figure, out, dpi)
     print(f'written to {out}')
 
 

@@ -62,7 +62,7 @@ def check_dataset(args: argparse.Namespace) -> None:
         write_page(folder / 'index.html', name_of(args.config), report, sources, preparation_of(cfg).is_bgr)
         print(f'written to {folder}')
     elif args.out:
-        write_json(report, args.out, follow=True)
+        write_json(report, args.out)
     if report['problems']:
         sys.exit(1)
 

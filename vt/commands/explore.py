@@ -37,7 +37,7 @@ def explore(args: argparse.Namespace) -> None:
         models[name if name not in models else f'{name} ({Path(checkpoint).name})'] = inferencer
     images = images or pick_from_test_set(next(iter(models.values())).model.cfg, args.images)
     if args.html:
-        write_atomically(args.html, write_report(models, images), follow=True)
+        write_atomically(args.html, write_report(models, images))
         print(f'written to {args.html}')
     else:
         serve(models, images, args.port)

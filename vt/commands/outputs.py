@@ -38,5 +38,5 @@ def check_folder(folder: Path) -> None:
 def write_measured(out: str | Path | None, device: torch.device | str = 'cpu', **measured: Any) -> None:
     """Write measurements to a JSON file, if given, with the command, the device and versions."""
     if out:
-        write_json(describe_origin(device) | measured, out, follow=True)
+        write_json(describe_origin(device) | measured, out)
         print(f'written to {out}')

@@ -26,7 +26,7 @@ from vt.engine.launch import default_device, is_segmentation, require_device
 from vt.engine.reporting import describe, in_one_line
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
-from vt.files import NUMBER, open_plain, read_json, write_atomically
+from vt.files import NUMBER, read_json, write_atomically
 from vt.hints import as_typed
 from vt.inference.image_files import check_paths, encode_mask, find_files, mask_paths
 from vt.inference.inputs import MAX_THREADS, default_workers, in_batches, read_ahead
@@ -188,7 +188,7 @@ class ResultFile:
         """Write a result, a dict with ``file`` and ``predictions``."""
         is_first = self.file is None
         if self.file is None:
-            self.file = open_plain(self.part, 'w', newline='')
+            self.file = self.part.open('w', encoding='utf-8', newline='')
         if self.out.suffix == '.json':
             self.file.write(('[\n' if is_first else ',\n') + json.dumps(result, indent=2))
         else:

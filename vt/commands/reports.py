@@ -28,7 +28,7 @@ def report_scores(args: argparse.Namespace) -> None:
     print_table(describe(records), title='Scores', notes=[describe_origin(records)])
     if args.out:
         args.out.parent.mkdir(parents=True, exist_ok=True)
-        write_json(records, args.out, indent=1, follow=True)
+        write_json(records, args.out, indent=1)
         print(f'written to {args.out}')
     _name(unread)
 

@@ -34,7 +34,7 @@ from vt.engine.published_preparation import named_weights
 from vt.engine.reporting import in_one_line
 from vt.engine.run_record import as_data, digest_config
 from vt.errors import MissingFileError, UserError
-from vt.files import ROOT, open_plain, read_json, write_atomically, write_json
+from vt.files import ROOT, read_json, write_atomically, write_json
 from vt.hints import as_typed
 
 from .arguments import parse_options
@@ -277,8 +277,8 @@ def train_run(run: SweepRun, device: int | None = None) -> str | None:
     command = [sys.executable, str(TRAIN), run.config, '--work-dir', str(run.work_dir), '--resume']
     command += ['--launcher', 'none', '--cfg-options', f'randomness.seed={run.seed}', *run.settings]
     output = run.work_dir / 'output.txt'
-    with open_plain(output, 'a') as log:
-        start = log.seek(0, os.SEEK_END)  # behind the output of earlier attempts
+    with open(output, 'a', encoding='utf-8') as log:
+        start = log.tell()  # behind the output of earlier attempts
         result = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
     if result.returncode:
         return find_reason(output.read_bytes()[start:].decode(errors='replace'), result.returncode)

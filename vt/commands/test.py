@@ -63,7 +63,7 @@ def test(args: argparse.Namespace) -> None:
     if not is_main_process():
         return
     if metrics_only:
-        write_json(metrics, args.out, follow=True)
+        write_json(metrics, args.out)
     if args.benchmark:
         device, result = next(runner.model.parameters()).device, benchmark_inference(runner)
         print_table([describe_benchmark(result)], title=f'{args.config} on {describe_device(device)}')
@@ -78,7 +78,7 @@ class WriteResults(DumpResults):
 
     def compute_metrics(self, results: list) -> dict:
         """Write them; they are no metrics."""
-        write_atomically(self.out_file_path, mmengine.dump(results, file_format='pickle'), follow=True)
+        write_atomically(self.out_file_path, mmengine.dump(results, file_format='pickle'))
         print(f'written to {self.out_file_path}')
         return {}
 

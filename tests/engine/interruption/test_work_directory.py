@@ -9,7 +9,7 @@ import pytest
 import torch
 from engine.interruption.small_runs import CONFIG, FEW, log_of, train_few, train_small
 from process_groups import start_processes
-from tool_runner import assert_one_line, succeed
+from tool_runner import assert_one_line
 
 from vt.engine.interruption.work_directory import use_work_directory
 from vt.errors import UserError
@@ -129,20 +129,6 @@ def test_a_restart_does_not_continue_a_finished_run_of_the_same_name(job):
     assert job('none', 0) is None
     with pytest.raises(UserError, match='has files of an earlier run'):
         job('none', 1)
-
-
-def test_links_in_a_work_directory_are_not_followed(tmp_path):
-    (tmp_path / 'run').mkdir()
-    (tmp_path / 'mine').write_text('mine')
-    for name in ('last_checkpoint', 'epochs.py', 'epoch_3.pth', 'training.json'):
-        (tmp_path / 'run' / name).symlink_to(tmp_path / 'mine')
-    with pytest.raises(UserError, match='has files of an earlier run'):
-        use_work_directory(str(tmp_path / 'run'), None).__enter__()
-    for name in ('epoch_3.pth', 'training.json'):
-        (tmp_path / 'run' / name).unlink()
-    succeed(train_few(tmp_path, options=['train_cfg.max_epochs=1']))
-    assert (tmp_path / 'mine').read_text() == 'mine'
-    assert not any(path.is_symlink() for path in (tmp_path / 'run').iterdir())
 
 
 def test_two_trainings_of_one_folder(tmp_path):

@@ -32,7 +32,7 @@ class CheckpointHook(PlainCheckpointHook):
 
     - A checkpoint, also the best one, is removed after its replacement has been written.
     - A resumed run finds the checkpoints to replace by the names that this hook gives in the folder. What a checkpoint
-      says about files has no effect, and links are never removed or followed.
+      says about files has no effect, and what a link leads to is never removed.
     - ``last_checkpoint`` is written atomically.
     - Before a checkpoint is written, accumulated gradients are averaged over processes.
     - Nothing is written while weights or loss are not finite.
@@ -49,7 +49,7 @@ class CheckpointHook(PlainCheckpointHook):
         # What this hook has written and may remove, by the prefix of the name, oldest first.
         self._own: dict[str, list[Path]] = self._find_own(runner) if runner.iter else {}
         start, step = Path(self.out_dir, Path(runner._load_from or '').name), dict(epoch=runner.epoch, iter=runner.iter)
-        continues = runner.iter and _is_plain(start) and start.resolve() == Path(runner._load_from).resolve()
+        continues = runner.iter and start.is_file() and start.resolve() == Path(runner._load_from).resolve()
         is_step = start.name == self.filename_tmpl.format(step[self._unit])
         self._begin = runner.iter
         self._saved = runner.iter if continues and is_step else None  # iteration of the last such file
@@ -69,7 +69,7 @@ class CheckpointHook(PlainCheckpointHook):
         units |= {f'best_{name.replace("/", "_")}_': self._unit for name in names}
         found: dict[str, list[Path]] = {prefix: [] for prefix in units}
         for step, unit, prefix, path in own_checkpoints(Path(self.out_dir)):
-            if units.get(prefix) == unit and step <= begin[unit] and _is_plain(path):
+            if units.get(prefix) == unit and step <= begin[unit] and path.is_file():
                 found[prefix].append(path)
         return {prefix: paths for prefix, paths in found.items() if prefix or len(paths) <= self._most(prefix) + 1}
 
@@ -152,7 +152,7 @@ class CheckpointHook(PlainCheckpointHook):
             most = 0 if prefix == INTERRUPTED and path not in own else self._most(prefix)
             while len(own) > most:
                 outdated = own.pop(0)
-                if _is_plain(outdated):
+                if outdated.is_file():
                     outdated.unlink()
 
     def _note(self, path: Path) -> None:
@@ -177,11 +177,6 @@ def _refuse(hook: str, elsewhere: Set[str]) -> None:
             f'{hook}: checkpoints are epoch_N.pth or iter_N.pth in the work directory (--work-dir), and published by '
             f'{as_typed("vt publish")}: remove {", ".join(sorted(elsewhere))}'
         )
-
-
-def _is_plain(path: Path) -> bool:
-    """Whether a path is a file and no link."""
-    return path.is_file() and not path.is_symlink()
 
 
 def _may_save(runner: Runner) -> bool:

@@ -16,8 +16,8 @@ from mmengine.dist import broadcast_object_list, is_main_process
 from vt.checkpoints.reading import find_newest_checkpoint, own_checkpoints
 from vt.engine.prepare import require_file
 from vt.engine.processes.distributed import any_process, number_in
-from vt.errors import UserError
-from vt.files import fcntl, open_plain
+from vt.errors import FileError, UserError
+from vt.files import fcntl
 from vt.untrusted_text import printable
 
 LOCK, RECORD = 'run.lock', 'training.json'
@@ -82,7 +82,9 @@ def lock_folder(folder: Path) -> Iterator[TextIO]:
         UserError: another process has locked the folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with open_plain(folder / LOCK, 'a+') as file, ExitStack() as locks:
+    if (folder / LOCK).exists() and not (folder / LOCK).is_file():
+        raise FileError(f'{folder / LOCK} is no regular file: remove it, or choose another --work-dir')
+    with open(folder / LOCK, 'a+', encoding='utf-8') as file, ExitStack() as locks:
         try:
             if fcntl:
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
