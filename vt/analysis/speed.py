@@ -220,24 +220,21 @@ def benchmark_inference(runner: Runner) -> dict[str, Any]:
     """
     model, loader = unwrap(runner.model).eval(), runner.test_dataloader
     shape, parameter = one_input(loader.dataset).shape, next(model.parameters())
-    one, batch = (torch.randn(size, *shape).to(parameter) for size in (1, loader.batch_size))
     call, device = torch.inference_mode()(partial(model, mode='tensor')), parameter.device
-    latency, seconds = (
-        time_interleaved({what: partial(call, x)}, device, what, rounds, seconds=20.0)[what]
-        for what, x, rounds in (('Latency', one, 100), ('Throughput', batch, 20))
-    )
+    steps = {size: partial(call, torch.randn(size, *shape).to(parameter)) for size in (1, loader.batch_size)}
+    times = {size: time_interleaved({size: step}, device, f'Batch {size}', 100)[size] for size, step in steps.items()}
     result = dict(
         batch_size=loader.batch_size,
         image_shape=tuple(shape),
         dtype=str(parameter.dtype).removeprefix('torch.'),
-        **vars(count_complexity(model, one, mode='tensor')),
-        latency_median=float(np.median(latency)),
-        latency_95=float(np.percentile(latency, 95)),
-        throughput=float(loader.batch_size / np.median(seconds)),
+        **vars(count_complexity(model, steps[1].args[0], mode='tensor')),
+        latency_median=float(np.median(times[1])),
+        latency_95=float(np.percentile(times[1], 95)),
+        throughput=float(loader.batch_size / np.median(times[loader.batch_size])),
     )
     if device.type == 'cuda':
         torch.cuda.reset_peak_memory_stats(device)
-        call(batch)
+        steps[loader.batch_size]()
         result['peak_memory'] = torch.cuda.max_memory_allocated(device)
     return result
 
