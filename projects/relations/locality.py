@@ -22,9 +22,8 @@ from vt.analysis.tables import print_table
 from vt.commands.attention import check_figure, write
 from vt.commands.outputs import write_measured
 from vt.errors import UserError
-from vt.inference.test_set import preprocessed
 
-from .trained import prepare
+from .trained import prepare, preprocessed
 
 MMPRETRAIN = 'mmpretrain::'
 

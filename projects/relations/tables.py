@@ -154,7 +154,8 @@ def show_places(name: str) -> str:
     """A table of stages and its figure; without speeds, which runs beside others do not measure."""
     records = read_table(RECORDS / f'{name}.json')
     as_one_sweep = [run | dict(config=name) for run in records]  # configs that differ in where their modules stand
-    rows, origin = describe_sweep(as_one_sweep, speed=False), describe_source(records, name, AGAIN)
+    rows = [{key: row[key] for key in row if 'images/s' not in key} for row in describe_sweep(as_one_sweep)]
+    origin = describe_source(records, name, AGAIN)
     return f'{table(rows)}\n\n{origin}\n\n![Score by cost](figures/{name}.png)\n\n*Score by FLOPs.*'
 
 

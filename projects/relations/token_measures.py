@@ -20,10 +20,9 @@ from vt.engine.checks.classes import IGNORED_LABEL
 from vt.errors import UserError
 from vt.explorer.looking import tokenizers_by_owner
 from vt.files import as_plain
-from vt.inference.test_set import preprocessed
 from vt.models import Record, record_attention
 
-from .trained import prepare
+from .trained import prepare, preprocessed
 
 # Titles of the printed tables; of each column the measure and its format.
 TABLES = {

@@ -1,14 +1,18 @@
 """What a command measures: a model, trained or not, and images of its test set."""
 
 import argparse
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from mmengine.config import Config
-from torch import nn
+from mmengine.dataset import pseudo_collate
+from torch import Tensor, nn
+from torch.nn.functional import interpolate, pad
 from torch.utils.data import Dataset
 
 from vt.apis import get_model
 from vt.commands.outputs import check_output
+from vt.engine.checks.classes import IGNORED_LABEL
 from vt.engine.launch import draw_weights
 from vt.engine.prepare import read_config
 from vt.inference.test_set import build_test_set, spread_evenly
@@ -32,3 +36,24 @@ def build(cfg: Config, checkpoint: str | None) -> nn.Module:
     if not checkpoint:
         draw_weights(model)
     return model.to('cuda' if torch.cuda.is_available() else 'cpu')
+
+
+def preprocessed(model: nn.Module, dataset: Dataset, indices: Iterable[int]) -> Iterator[tuple[Tensor, Tensor | None]]:
+    """Yield preprocessed images, one by one, since their sizes may differ.
+
+    Each is ``(1, 3, height, width)``, with its label map at this size, ``(1, height, width)``, if there is one.
+    """
+    for index in indices:
+        batch = pseudo_collate([dataset[index]])
+        image_size = batch['inputs'][0].shape[-2:]
+        data = model.data_preprocessor(batch, False)
+        (sample,) = data['data_samples']
+        labels = sample.gt_sem_seg.data if 'gt_sem_seg' in sample else None
+        yield data['inputs'], None if labels is None else _fit_labels(labels, image_size, data['inputs'].shape[-2:])
+
+
+def _fit_labels(labels: Tensor, image_size: Sequence[int], padded_size: Sequence[int]) -> Tensor:
+    """Resize labels ``(1, height, width)`` to the size of the image, and pad them at the right and the bottom."""
+    labels = interpolate(labels[None].float(), tuple(image_size), mode='nearest-exact')[0].long()
+    right, bottom = padded_size[1] - image_size[1], padded_size[0] - image_size[0]
+    return pad(labels, (0, right, 0, bottom), value=IGNORED_LABEL)

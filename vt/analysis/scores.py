@@ -206,11 +206,11 @@ def describe(records: Sequence[dict], labels: Sequence[str] = ()) -> list[dict[s
     return described
 
 
-def describe_sweep(records: Sequence[dict], speed: bool = True) -> list[dict[str, str]]:
+def describe_sweep(records: Sequence[dict]) -> list[dict[str, str]]:
     """Return the rows of :func:`describe` with the 95 % intervals of the means, from the spread pooled over all rows.
 
-    With ``speed`` they have the training speed in images/s. Runs of several configs are a UserError, and runs of one
-    label and fold whose settings differ, as after an edit of the config.
+    They have the training speed in images/s. Runs of several configs are a UserError, and runs of one label and fold
+    whose settings differ, as after an edit of the config.
     """
     if len(configs := {run['config'] for run in records}) > 1:
         raise UserError(f'the runs are of {" and ".join(sorted(configs))}: give each sweep its own --work-dir')
@@ -223,10 +223,9 @@ def describe_sweep(records: Sequence[dict], speed: bool = True) -> list[dict[str
     scores = [summarize_row(records, row['run']) for row in rows]
     for row, own in zip(rows, scores):
         row['mean'] += _interval(mean_margin(own, scores))
-        if speed:
-            runs = [run for run in records if run['label'] == row['run'] and run['seconds']]
-            each = [run['iterations'] * run['batch_size'] / run['seconds'] for run in runs]
-            row['images/s in training'] = f'{np.mean(each):.4g}' if each else ''
+        runs = [run for run in records if run['label'] == row['run'] and run['seconds']]
+        each = [run['iterations'] * run['batch_size'] / run['seconds'] for run in runs]
+        row['images/s in training'] = f'{np.mean(each):.4g}' if each else ''
     return rows
 
 

@@ -1,7 +1,7 @@
 """The test set of a config, and the training set as one: building, choosing samples, class names."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from pathlib import Path
@@ -12,10 +12,9 @@ from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import DATASETS, DefaultScope
 from torch import Tensor, nn
-from torch.nn.functional import interpolate, pad
 from torch.utils.data import Dataset
 
-from vt.engine.checks.classes import IGNORED_LABEL, labels_in
+from vt.engine.checks.classes import labels_in
 from vt.engine.config_parts import leaves
 from vt.engine.preparation import preparation_of
 from vt.errors import UserError
@@ -75,27 +74,6 @@ def spread_over_classes(dataset: Dataset, number: int) -> list[int]:
 def _require_images(number: int) -> None:
     if number < 1:
         raise UserError(f'--images {number} must be at least 1')
-
-
-def preprocessed(model: nn.Module, dataset: Dataset, indices: Iterable[int]) -> Iterator[tuple[Tensor, Tensor | None]]:
-    """Yield preprocessed images, one by one, since their sizes may differ.
-
-    Each is ``(1, 3, height, width)``, with its label map at this size, ``(1, height, width)``, if there is one.
-    """
-    for index in indices:
-        batch = pseudo_collate([dataset[index]])
-        image_size = batch['inputs'][0].shape[-2:]
-        data = model.data_preprocessor(batch, False)
-        (sample,) = data['data_samples']
-        labels = sample.gt_sem_seg.data if 'gt_sem_seg' in sample else None
-        yield data['inputs'], None if labels is None else _fit_labels(labels, image_size, data['inputs'].shape[-2:])
-
-
-def _fit_labels(labels: Tensor, image_size: Sequence[int], padded_size: Sequence[int]) -> Tensor:
-    """Resize labels ``(1, height, width)`` to the size of the image, and pad them at the right and the bottom."""
-    labels = interpolate(labels[None].float(), tuple(image_size), mode='nearest-exact')[0].long()
-    right, bottom = padded_size[1] - image_size[1], padded_size[0] - image_size[0]
-    return pad(labels, (0, right, 0, bottom), value=IGNORED_LABEL)
 
 
 @torch.no_grad()
