@@ -1,9 +1,7 @@
 """The script beside an exported model: written if its predictions equal those of the model."""
 
-import ast
+import re
 import tempfile
-from collections.abc import Iterator
-from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,11 @@ from vt.apis.inferencers import inferencer_of
 from vt.engine.preparation import preparation_of
 from vt.engine.reporting import describe, in_one_line
 from vt.errors import UserError
-from vt.files import write_atomically
+from vt.files import PACKAGE, write_atomically
 from vt.inference.inputs import input_shape
+
+# Modules that the script consists of, each behind those that it imports.
+IMPORTED = ('errors', 'untrusted_text', 'files', 'image_bounds', 'engine/output_paths', 'inference/image_files')
 
 
 def write_script(model: Any, about: dict[str, Any], run: Run, folder: Path) -> dict[str, Any]:
@@ -68,22 +69,9 @@ def check_predictions(model: Any, about: dict[str, Any], run: Run) -> None:
 
 def script_text() -> str:
     """Return the script as one file: the module, preceded by the modules of this package that it imports."""
-    return '\n'.join([f'"""{predict_exported.__doc__}"""', *_with_imports(predict_exported.__name__, set())])
-
-
-def _with_imports(name: str, done: set[str]) -> Iterator[str]:
-    """Yield the lines of a module after those of the modules of this package that it imports, each once."""
-    done.add(name)
-    lines = Path(find_spec(name).origin).read_text(encoding='utf-8').splitlines()
-    for node in ast.parse('\n'.join(lines)).body:
-        if not isinstance(node, ast.ImportFrom):
-            continue
-        source = resolve_name(f'{"." * node.level}{node.module}', name.rpartition('.')[0])
-        if source.startswith('vt.'):
-            yield from _with_imports(source, done) if source not in done else ()
-            for number in range(node.lineno, (node.end_lineno or node.lineno) + 1):
-                lines[number - 1] = ''
-    yield from (f'\n# {name}', *lines)
+    texts = [(PACKAGE / f'{name}.py').read_text(encoding='utf-8') for name in (*IMPORTED, 'apis/predict_exported')]
+    own = re.compile(r'^from (vt|\.).* import .+\n', re.MULTILINE)
+    return '\n'.join([f'"""{predict_exported.__doc__}"""', *(own.sub('', text) for text in texts)])
 
 
 def describe_inputs(model: Any, shape: torch.Size, open_size: bool) -> dict[str, Any]:
