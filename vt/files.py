@@ -28,7 +28,6 @@ PACKAGE = Path(__file__).parent
 ROOT = PACKAGE.parent if (PACKAGE.parent / 'model-index.yml').is_file() else PACKAGE / '.mim'
 START, PART = '.vt-', '.part'  # names of folders of unfinished files
 MARK = 'in_use.lock'  # a file in them
-LARGEST_RECORD = 2**28  # bytes
 NUMBER = int | float | None  # of JSON; NaN is None
 
 
@@ -156,29 +155,18 @@ def read_json(path: Path, hint: str, keys: Sequence[str] = (), shape: Any = obje
 
     Raises:
         MissingFileError: the file does not exist.
-        FileError: it cannot be opened, or is no regular file.
-        UserError: it is damaged, too large, or lacks a key.
+        FileError: it cannot be opened.
+        UserError: it is damaged, or lacks a key.
     """
-    content = read_regular(path, hint)
     with interpreting(path, hint):
-        content = json.loads(content)
+        if not path.exists():
+            raise MissingFileError(f'there is no {path}; {hint}')
+        content = json.loads(path.read_bytes())
         check_shape(content, dict if keys else object, 'content')
         if missing := [key for key in keys if key not in content]:
             raise UserError(f'{path} lacks {", ".join(missing)}; {hint}')
         check_shape(content, shape, 'content')
     return content
-
-
-def read_regular(path: Path, hint: str = '') -> bytes:
-    """Read a file, or what a link leads to, but no pipe or device, which may not end; raises as :func:`read_json`."""
-    with interpreting(path, hint):
-        if not path.exists():
-            raise MissingFileError(f'there is no {path}; {hint}')
-        if not path.is_file():
-            raise FileError(f'{path} is a {"folder" if path.is_dir() else "device or pipe"}, not a file; {hint}')
-        if path.stat().st_size > LARGEST_RECORD:
-            raise UserError(f'{path} is larger than {LARGEST_RECORD:,} bytes, as no record is; {hint}')
-        return path.read_bytes()
 
 
 def check_shape(value: Any, shape: Any, where: str) -> None:

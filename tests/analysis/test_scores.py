@@ -1,7 +1,6 @@
 """Tables of scores from records: their rows, where they are from, and how they are printed."""
 
 import json
-import os
 import re
 
 import numpy as np
@@ -119,10 +118,7 @@ def test_runs_of_one_name_are_told_apart_by_what_differs(tmp_path):
 @pytest.mark.parametrize(
     ('content', 'words'),
     [
-        (os.mkfifo, 'is a device or pipe, not a file; train it first'),
-        (lambda path: path.symlink_to('/dev/zero'), 'is a device or pipe'),
-        (lambda path: path.mkdir(), 'is a folder'),
-        (lambda path: os.truncate(os.open(path, os.O_CREAT | os.O_WRONLY), 10**12), 'is larger than'),
+        (lambda path: path.mkdir(), r'could not be read \(Is a directory\)'),
         ('[' * 10**5, 'is damaged: RecursionError'),
         ('null', 'is damaged: content is None, not dict'),
         ({'seed': '1'}, "is damaged: seed in content is '1', not int; train it first"),
@@ -133,7 +129,6 @@ def test_runs_of_one_name_are_told_apart_by_what_differs(tmp_path):
     ],
 )
 def test_records_made_by_hand_are_one_line(content, words, tmp_path):
-    """And none is waited for, or read without end."""
     if callable(content):
         content(tmp_path / 'training.json')
     else:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,7 @@ from vt.engine.launch import is_segmentation
 from vt.engine.preparation import preparation_of
 from vt.engine.run_record import describe_origin
 from vt.errors import UserError
-from vt.files import NUMBER, read_json, read_regular, write_atomically, write_json
+from vt.files import NUMBER, read_json, write_atomically, write_json
 from vt.untrusted_text import composed, printable
 
 from .data_page import ROWS, TEMPLATES, colour
@@ -277,10 +276,8 @@ def read_curves(folder: Path) -> Curves:
     """
     curves: Curves = dict(train={}, val={})
     for path in sorted(folder.glob('*/vis_data/scalars.json')):
-        begun, content = set(), b''
-        with suppress(UserError):  # no file of a run
-            content = read_regular(path)
-        for line in content.decode(errors='replace').splitlines():
+        begun = set()
+        for line in path.read_bytes().decode(errors='replace').splitlines():
             try:
                 row = json.loads(line, parse_int=float)
                 split = 'train' if 'loss' in row else 'val'
