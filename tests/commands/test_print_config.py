@@ -6,17 +6,21 @@ from tool_runner import ROOT, call, succeed
 from vt.commands.arguments import parse_options
 from vt.commands.print_config import compare
 from vt.engine.launch import build_runner
-from vt.engine.prepare import Request, prepare
+from vt.engine.prepare import read_config
 
 CONFIG = str(ROOT / 'configs/vt_resnet/vt-resnet18_digits.py')
 
 
-def test_the_config_of_a_run_is_printed(tmp_path):
+def test_the_config_of_a_run_is_printed_which_python_has_too(tmp_path):
     options = [f'work_dir={tmp_path / "run"}', 'image_size=24', 'fold=1', 'train_cfg.max_epochs=3']
+    options += ['imbalance=weighted', 'model.head.num_classes=auto']
     result = succeed(call('print_config.py', CONFIG, '--launcher', 'none', '--amp', cwd=tmp_path, options=options))
     (tmp_path / 'printed.py').write_text(result.stdout)
-    runner = build_runner(prepare(CONFIG, Request(parse_options(options), launcher='none', amp=True)).cfg)
+    runner = build_runner(read_config(CONFIG, parse_options(options)), amp=True)
     assert Config.fromfile(tmp_path / 'printed.py').to_dict() == runner.cfg.to_dict()
+    assert len(runner.cfg.model.head.loss.class_weight) == runner.model.head.num_classes == 10
+    assert '# imbalance: model.head.loss.class_weight = [' in result.stdout
+    assert '# classes of the data: model.head.num_classes = 10 instead of ' in result.stdout
 
 
 def test_each_step_names_what_it_set(tmp_path):
