@@ -99,7 +99,7 @@ def test_our_files_hold_tensors_and_numbers_alone(tmp_path):
     amp = dict(type='vt.BFloat16AmpOptimWrapper')
     build_runner(tmp_path, ADAM, wrapper=amp, custom_hooks=[dict(type='EMAHook')]).train()
     loaded = assert_is_plain(tmp_path / 'epoch_1.pth')
-    assert loaded['message_hub']['log_scalars']['train/loss'].mean() > 0
+    assert loaded['message_hub']['log_scalars']['train/loss'].mean() != 0
     assert 'ema_state_dict' in loaded
     assert 'Not saved' not in next(tmp_path.glob('*/*.log')).read_text()
 

@@ -68,7 +68,7 @@ def test_a_file_that_is_cut_off_anywhere(write, share, tmp_path_factory):
 
 
 def has_same_tensors(path):
-    loaded, expected = torch.load(path, weights_only=False), checkpoint_of(1)
+    loaded, expected = load_checkpoint(path), checkpoint_of(1)
     tensors = [(loaded['state_dict'][name], weight) for name, weight in expected['state_dict'].items()]
     tensors.append((loaded['optimizer']['state'][0]['step'], expected['optimizer']['state'][0]['step']))
     return all(torch.equal(*pair) for pair in tensors)

@@ -1,10 +1,9 @@
 """Convert checkpoints to tensors, numbers, strings and containers, when writing them and when reading those of others.
 
-A pickle names functions and classes to call. PyTorch's weights-only reader calls only its own and those that it is
-given. We give it :class:`Foreign` under all names that mmengine's files contain; it stores the arguments and calls
-nothing, and numbers are extracted from it afterwards. Options of other trainers become dicts, see :class:`Ignored`.
-numpy's own constructors are not safe: a file could choose the fields of a dtype, and make numpy follow invented
-pointers. ``getattr`` would give it any function.
+A pickle names functions and classes to call. :mod:`vt.checkpoints.pickles` calls none of them: a name that files of
+PyTorch, mmengine and other trainers contain is read as a :class:`Foreign`, which stores its arguments and its state.
+Tensors and numbers are made of them here, so that no argument that a file chooses reaches ``getattr`` or numpy's own
+constructors, whose dtypes could make it follow invented pointers. Options of other trainers become dicts.
 """
 
 import re
@@ -17,7 +16,15 @@ import torch
 from mmengine.logging import HistoryBuffer
 from torch import optim
 
-NAMES = (
+from vt.errors import DamagedError
+
+# What is read; the packages are not needed.
+READ = (
+    *('collections.OrderedDict', 'collections.Counter', 'builtins.set', 'builtins.bytearray', 'builtins.complex'),
+    *('_codecs.encode', 'torch.Size', 'torch.device', 'torch.Tensor', 'torch.nn.parameter.Parameter'),
+    *(f'torch._utils._rebuild_{name}' for name in ('tensor', 'tensor_v2', 'tensor_v3')),
+    *(f'torch._utils._rebuild_{name}' for name in ('parameter', 'parameter_with_state')),
+    'torch._tensor._rebuild_from_type_v2',
     *(f'numpy.{core}.multiarray.{name}' for core in ('core', '_core') for name in ('_reconstruct', 'scalar')),
     *('numpy.ndarray', 'numpy.dtype', 'builtins.getattr', 'builtins.bytes'),
     *('mmengine.logging.history_buffer.HistoryBuffer', 'mmengine.config.config.ConfigDict'),
@@ -49,6 +56,12 @@ IGNORED = (
         if isinstance(kind, type) and issubclass(kind, (optim.Optimizer, optim.lr_scheduler.LRScheduler))
     ),
 )
+NAMES = {*READ, *IGNORED}
+# Names of storages and of PyTorch's first tensors, ``torch.FloatStorage``, whose dtypes have other names.
+TYPED = re.compile(r'torch\.(storage\.|cuda\.)?(\w+)(Storage|Tensor)')
+DTYPES = dict(Double='float64', Float='float32', Half='float16', BFloat16='bfloat16', Untyped='uint8', Byte='uint8')
+DTYPES |= dict(Char='int8', Short='int16', Int='int32', Long='int64', Bool='bool')
+DTYPES |= dict(ComplexFloat='complex64', ComplexDouble='complex128')
 NUMBERS = re.compile(r'[<>|](b1|[iu][1248]|f[248]|c8|c16)')  # dtypes for which any bytes are valid numbers
 KEPT = (type(None), bool, int, float, complex, str, bytes, bytearray, torch.dtype, torch.device, torch.Size)
 HISTORY = ('log_history', 'count_history', 'max_length')  # attributes of mmengine's HistoryBuffer
@@ -56,29 +69,48 @@ DROPPED = object()
 
 
 class Foreign:
-    """Placeholder for an object in a file; it stores the arguments of its constructor and its state."""
+    """Placeholder for an object in a file, or a storage; it stores the arguments of its constructor, state and items.
 
-    __slots__ = ('arguments', 'state')
+    Attributes:
+        name: full name of the class or function, of which each file has a subclass of its own.
+    """
+
+    __slots__ = ('arguments', 'items', 'state')
+    name = ''
 
     def __new__(cls, *arguments) -> 'Foreign':
         self = super().__new__(cls)
-        self.arguments, self.state = arguments, None
+        self.arguments, self.state, self.items = arguments, None, []
         return self
 
     def __setstate__(self, state: Any) -> None:
         self.state = state
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.items.append((key, value))
 
-class Ignored:
-    """Placeholder for an object of which only items are read, as of a dict; it makes an ``OrderedDict``."""
+
+class Text(Foreign):
+    """Placeholder for ``_codecs.encode``, by which pickle writes bytes; it makes them."""
 
     __slots__ = ()
 
-    def __new__(cls, *arguments) -> OrderedDict:
-        return OrderedDict()
+    def __new__(cls, text: str, encoding: str) -> bytes:
+        return text.encode('latin1')
 
 
-PLACEHOLDERS = [(kind, name) for kind, names in ((Foreign, NAMES), (Ignored, IGNORED)) for name in names]
+def placeholder(name: str) -> type[Foreign] | None:
+    """Return a placeholder for the full name of a class or function, None for a name that no weights need."""
+    found = type('Name', (Text if name == '_codecs.encode' else Foreign,), dict(name=name, __slots__=()))
+    return found if name in NAMES or dtype_of(found) else None
+
+
+def dtype_of(kind: type[Foreign]) -> torch.dtype | None:
+    """Return the dtype with the name of a placeholder, or of the storage or tensor with it; None for others."""
+    typed = TYPED.fullmatch(kind.name)
+    name = DTYPES.get(typed[2], '') if typed else kind.name.removeprefix('torch.')
+    dtype = vars(torch).get(name) if kind.name.startswith('torch.') else None
+    return dtype if isinstance(dtype, torch.dtype) else None
 
 
 def make_plain(checkpoint: dict) -> set[str]:
@@ -129,7 +161,9 @@ class Conversion:
             case torch.Tensor():  # without attributes and hooks, which could replace its methods
                 return torch.Tensor.detach(value)
             case Foreign():
-                return self(_taken_from(value), keys)
+                return self(self._made_of(value), keys)
+            case type() if issubclass(value, Foreign):
+                return dtype_of(value) or DROPPED
             case HistoryBuffer():
                 return self(dict(zip(HISTORY, (*value.data, value.max_length))), keys)
             case np.ndarray() if value.dtype.kind in 'biufc':
@@ -158,24 +192,56 @@ class Conversion:
             result._metadata = self(value._metadata, keys)
         return result
 
+    def _made_of(self, value: Foreign) -> Any:
+        """Return what PyTorch, numpy, mmengine and Python make of an object in a file; DROPPED for all others."""
+        if value.name in IGNORED:
+            return OrderedDict(value.items)
+        match value.name.rpartition('.')[2], value.arguments, value.state:
+            case 'OrderedDict' | 'Counter' as name, content, state:
+                made = (OrderedDict if name == 'OrderedDict' else Counter)(*content)
+                made.update(value.items)
+                vars(made).update(state or {})
+                return made
+            case 'set', (items,), _:
+                return set(items)
+            case 'complex' | 'bytearray' as name, content, _:
+                return (complex if name == 'complex' else bytearray)(*content)
+            case 'Size' | 'device' as name, content, _:
+                return getattr(torch, name)(*content)
+            case '_rebuild_tensor' | '_rebuild_tensor_v2' | '_rebuild_tensor_v3', content, _:
+                return self._tensor(*content)
+            case _, (), content if dtype_of(type(value)):  # before PyTorch 0.2
+                return self._tensor(*content)
+            case '_rebuild_parameter' | '_rebuild_parameter_with_state' | 'Parameter', (content, *_), _:
+                return content
+            case '_rebuild_from_type_v2', (type() as function, _, content, _), _ if issubclass(function, Foreign):
+                return function(*content)  # without attributes
+            case 'scalar', (Foreign() as kind, bytes(data)), _ if number := _number(kind):
+                return np.frombuffer(data, number)[0]
+            case '_reconstruct', _, (_, tuple(shape), Foreign() as kind, order, data) if number := _number(kind):
+                data = data if isinstance(data, bytes) else b''
+                return np.frombuffer(data, number).reshape(shape, order='F' if order else 'C')
+            case 'HistoryBuffer', _, {'_log_history': log, '_count_history': count, 'max_length': int(length)}:
+                return dict(zip(HISTORY, (log, count, length)))
+            case 'ConfigDict', (dict(items),), _:
+                return items
+            case 'bytes', (), _:
+                return b''
+            case name, parts, _ if name.endswith('Path'):
+                return str(PurePosixPath(*parts))
+        if value.name.startswith('torch.'):
+            raise DamagedError(f'its {value.name} has other arguments')
+        return DROPPED
 
-def _taken_from(value: Foreign) -> Any:
-    """Return the numbers that a placeholder describes, as numpy, mmengine and Python do; drop everything else."""
-    match value.arguments, value.state:
-        case (Foreign() as kind, bytes(data)), None if number := _number(kind):
-            return np.frombuffer(data, number)[0]
-        case _, (_, tuple(shape), Foreign() as kind, in_fortran_order, data) if number := _number(kind):
-            data = data if isinstance(data, bytes) else b''
-            return np.frombuffer(data, number).reshape(shape, order='F' if in_fortran_order else 'C')
-        case (), {'_log_history': log, '_count_history': count, 'max_length': int(max_length)}:
-            return dict(zip(HISTORY, (log, count, max_length)))
-        case (dict(items),), None:  # a config
-            return items
-        case (), None:  # empty bytes
-            return b''
-        case parts, None if all(isinstance(part, str) for part in parts):
-            return str(PurePosixPath(*parts))
-    return DROPPED
+    def _tensor(self, stored: Foreign, offset: int, size: Any, stride: tuple[int, ...], *more) -> torch.Tensor:
+        """Return a tensor of a storage; of an untyped one, ``more`` has the dtype."""
+        (numbers,) = stored.arguments
+        kinds = [dtype_of(each) for each in more if isinstance(each, type)]
+        if more[2:] and isinstance(more[-1], dict) and more[-1]:
+            raise DamagedError('it has a tensor that is conjugated when it is read')
+        numbers = numbers.view(kinds[0]) if kinds else numbers
+        result = torch.empty(0, dtype=numbers.dtype, device=numbers.device)
+        return result.set_(numbers.untyped_storage(), numbers.storage_offset() + offset, self(size), stride)
 
 
 def _number(kind: Foreign) -> str | None:

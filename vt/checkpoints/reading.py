@@ -1,13 +1,9 @@
 """Read checkpoints without running code from them, and find the newest one that training can resume from."""
 
-import contextlib
 import hashlib
 import json
 import os
-import pickle
 import re
-import warnings
-import zipfile
 from collections import OrderedDict
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -16,18 +12,18 @@ from typing import Any
 
 import torch
 from safetensors import safe_open
-from torch import Tensor, serialization
+from torch import Tensor
 
 from vt.errors import DamagedError, MissingFileError, UserError
 from vt.files import interpreting
 from vt.untrusted_text import check_dataset_meta, printable
 
 from .grids import Size, read_image_size
-from .inert import PLACEHOLDERS, Conversion, restore_histories
+from .inert import Conversion, restore_histories
+from .pickles import RefusedError, read_pickle
 from .public import locate, read_timm
 
 TRUST = '--trust-checkpoint'
-ARCHIVE, PICKLE = b'PK\x03\x04', b'\x80'  # first bytes of files of torch.save, now and before PyTorch 1.6
 SUFFIX = '.safetensors'
 NAMED_DIGITS = re.compile(r'-([0-9a-f]{8})\.safetensors$')  # names that vt publish writes
 # Keys of state dicts. By default the first with tensors is used, which is what the trainer that wrote it scores: timm's
@@ -119,7 +115,7 @@ def load_checkpoint(name: str | Path, map_location: Any = None) -> dict:
         name: a path; a URL ``https://...``, whose file is kept in PyTorch's cache; published weights
             ``timm://NAME`` or ``torchvision://ResNet50_Weights.IMAGENET1K_V2``; or a name in one of mmengine's model
             zoos, ``torchvision://resnet50`` or ``open-mmlab://...``.
-        map_location: see ``torch.load``.
+        map_location: device of the weights; anything else is the CPU.
 
     Raises:
         FileError: the file does not exist, or cannot be opened or downloaded.
@@ -148,9 +144,8 @@ def _read_safetensors(path: Path, map_location: Any) -> dict:
     named = NAMED_DIGITS.search(path.name)
     if named and named[1] != (digits := content_digits(path.read_bytes())):
         raise DamagedError(f'its content has the digits {digits}, not those in its name: it was changed')
-    device = map_location if isinstance(map_location, (str, torch.device)) else 'cpu'
     with safe_open(path, 'pt') as file:
-        state = OrderedDict((name, file.get_tensor(name).to(device)) for name in sorted(file.keys()))
+        state = OrderedDict((name, file.get_tensor(name).to(_device(map_location))) for name in sorted(file.keys()))
         metadata = file.metadata() or {}
     meta: dict[str, Any] = {}
     if 'vt' in metadata and 'config' in metadata:
@@ -162,57 +157,27 @@ def _read_safetensors(path: Path, map_location: Any) -> dict:
 
 def _read(path: Path, map_location: Any) -> dict:
     """Read a file of ``torch.save``."""
-    with path.open('rb') as file:
-        begin = file.read(len(ARCHIVE))
-    if begin == ARCHIVE:
-        _check_archive(path)
-    elif not begin.startswith(PICKLE):
-        raise DamagedError('its first bytes are not those of a checkpoint')
     if is_trusted.get():
         loaded = Conversion()(torch.load(path, map_location=map_location, weights_only=False))
     else:
-        loaded = Conversion()(_read_weights_only(path, map_location))
+        try:
+            loaded = Conversion()(read_pickle(path, _device(map_location)))
+        except RefusedError as error:
+            raise _refused(path, str(error)) from None
     if not isinstance(loaded, dict):
         raise DamagedError(f'it contains a {type(loaded).__name__}, but must contain a dict of weights')
     restore_histories(loaded)
     return loaded
 
 
-def _check_archive(path: Path) -> None:
-    """Check the checksums of an archive, and that its parts are not larger than the file; or raise a DamagedError."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            size, expanded = path.stat().st_size, sum(part.file_size for part in archive.infolist())
-            if expanded > size:
-                raise DamagedError(f'it has {size:,} bytes and expands to {expanded:,}')
-            if damaged := archive.testzip():  # PyTorch reads changed weights without notice
-                raise DamagedError(f'its part {damaged} differs from its checksum')
-    except zipfile.BadZipFile as error:
-        raise DamagedError(f'it is truncated or changed ({error})') from error
+def _device(map_location: Any) -> torch.device:
+    """Return the device that is asked for; the CPU for None and for functions."""
+    return torch.device(map_location if isinstance(map_location, (str, torch.device)) else 'cpu')
 
 
-def _read_weights_only(path: Path, map_location: Any) -> Any:
-    """Read a file with PyTorch's own list of names and our placeholders only; or raise a UserError."""
-    before = serialization.get_safe_globals()
-    serialization.clear_safe_globals()
-    try:
-        with serialization.safe_globals(PLACEHOLDERS), warnings.catch_warnings():
-            warnings.simplefilter('ignore')  # about pickle protocols and archive formats
-            try:
-                return torch.load(path, map_location=map_location, weights_only=True)
-            except pickle.UnpicklingError as error:
-                raise _refused(path) from error
-    finally:
-        serialization.add_safe_globals(before)
-
-
-def _refused(path: Path) -> UserError:
+def _refused(path: Path, name: str) -> UserError:
     """Return the error of a file that asks for more than weights need."""
-    names = []
-    with contextlib.suppress(ValueError, pickle.UnpicklingError):  # a format before archives, or other instructions
-        names = serialization.get_unsafe_globals_in_checkpoint(path)
-    listed = f'{printable(", ".join(sorted(names)), 300)}, which no weights need and which may run code'
-    reason = f'it asks for {listed if names else "more than tensors and plain data"}'
+    reason = f'it asks for {printable(name, 300)}, which no weights need and which may run code'
     advice = 'read it within vt.checkpoints.loading.weights_only(unless=True), or to the command of a tool add'
     return UserError(f'{path} is not loaded: {reason}; if you trust whoever wrote it, {advice} {TRUST}')
 
