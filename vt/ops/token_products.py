@@ -13,6 +13,7 @@ Letters: M rows of tokens, K channels of the input, N channels of the output.
 import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from torch import Tensor
@@ -76,8 +77,14 @@ def onednns_lead(size: tuple[int, int, int] = TRIAL) -> float:
     """Measure the speed-up of oneDNN over the BLAS in a product of M, K, N.
 
     It compares the fastest of interleaved runs on one thread, in CPU time of the thread, so that other processes on the
-    machine have little influence.
+    machine have little influence. PyTorch has no number of threads for a single product: that of a thread of our own is
+    set, and those of the threads that run stay as they are.
     """
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(_measure, size).result()
+
+
+def _measure(size: tuple[int, int, int]) -> float:
     rows, inputs, outputs = size
     x, weight = (
         torch.ones(size, inputs, dtype=torch.float32) for size in (rows, outputs)
