@@ -7,10 +7,7 @@ model and of its libraries supports it.
 
 import contextlib
 import io
-import logging
-import os
 import tempfile
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,11 +56,7 @@ class Program:
     @cached_property
     def onnx(self) -> bytes:
         """Content of its ONNX file."""
-        logging.getLogger('onnxscript').setLevel(logging.WARNING)
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore')  # about names of dynamic sizes
-            model = torch.onnx.export(self.program, (), dynamo=True, verbose=False).model_proto
-        return model.SerializeToString()
+        return torch.onnx.export(self.program, (), dynamo=True, verbose=False).model_proto.SerializeToString()
 
 
 @torch.no_grad()
@@ -112,7 +105,6 @@ def encode(kind: str, program: Program, calibration: Iterable[Tensor] = ()) -> t
         if kind == 'openvino':
             return _encode_openvino(program.onnx)
         if kind in ('onnx', 'int8'):
-            os.environ.setdefault('ORT_DISABLE_TELEMETRY', '1')  # reports to Microsoft, from the runtime's import on
             content = program.onnx if kind == 'onnx' else _quantise(program.onnx, calibration)
             return {SUFFIXES[kind]: content}, run_onnx(content)
     except ImportError as error:

@@ -1,6 +1,9 @@
 """Command of ``vt export``: export a model for other runtimes."""
 
 import argparse
+import logging
+import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
@@ -12,6 +15,7 @@ import torch
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmengine.evaluator import Evaluator
+from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 from rich.progress import track
 from torch import Tensor
@@ -27,7 +31,7 @@ from vt.engine.speed_settings import use_threads
 from vt.errors import UserError
 from vt.files import write_atomically, write_json
 from vt.inference.inputs import Samples
-from vt.inference.test_set import build_plain_training_set, build_test_set, in_scope, spread_evenly
+from vt.inference.test_set import build_plain_training_set, build_test_set, spread_evenly
 
 from .exported_script import describe_inputs, write_script
 from .outputs import check_output, write_measured
@@ -45,6 +49,8 @@ def export(args: argparse.Namespace) -> None:
     """
     check_output(args.out, args.config, args.checkpoint)
     use_threads()
+    os.environ.setdefault('ORT_DISABLE_TELEMETRY', '1')  # reports to Microsoft, from the runtime's import on
+    logging.getLogger('onnxscript').setLevel(logging.WARNING)
     cfg, name = resolve_config(args.config, args.cfg_options), name_of(args.config)
     model = get_model(cfg, args.checkpoint)
     network, inputs = Network(model), [*read_inputs(model, args.inputs, build_test_set, max(BATCHES))]
@@ -62,7 +68,9 @@ def export(args: argparse.Namespace) -> None:
         if kind == 'int8' and not fitting:
             size = describe_size(images)
             raise UserError(f'no image for calibration has the size {size}: give some with --calibrate')
-        encoded[kind] = encode(kind, program, fitting)
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')  # about names of dynamic sizes
+            encoded[kind] = encode(kind, program, fitting)
     own = {} if args.accuracy is None else score(model, args.accuracy)
     for kind, (contents, run) in encoded.items():
         differences = {describe_size(case): largest_difference(run, network, case) for case in cases}
@@ -130,7 +138,10 @@ def score(model: Any, number: int, run: Run | None = None) -> dict[str, Any]:
     """
     cfg, dataset = model.cfg, build_test_set(model.cfg)
     part = Subset(dataset, spread_evenly(dataset, number or len(dataset)))
-    with in_scope(cfg), answered_by(model, run) if run else nullcontext():
+    with (
+        DefaultScope.overwrite_default_scope(cfg.get('default_scope')),
+        answered_by(model, run) if run else nullcontext(),
+    ):
         evaluator = Evaluator(cfg.test_evaluator)
         evaluator.dataset_meta = dataset.metainfo
         for batch in track(Runner.build_dataloader(dict(cfg.test_dataloader, dataset=part)), 'Testing'):
