@@ -5,9 +5,7 @@ need them.
 """
 
 import ast
-import atexit
 import contextlib
-import gc
 import importlib
 import io
 import pkgutil
@@ -19,34 +17,22 @@ from typing import Any
 
 
 @contextlib.contextmanager
-def importing() -> Iterator[None]:
-    """Suppress messages, warnings and garbage collection during imports inside the block."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-            warnings.simplefilter('ignore')
-            yield
-    finally:
-        if collects:
-            gc.enable()
+def importing(*modules: str) -> Iterator[None]:
+    """Suppress messages and warnings during imports inside the block, of ``modules`` if they are not yet imported."""
+    if modules and all(module in sys.modules for module in modules):
+        yield
+        return
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter('ignore')
+        yield
 
 
 def import_library(scope: str) -> None:
-    """Import the models and data sets of an OpenMMLab package, if it has any.
-
-    The garbage collector then ignores the imported objects: searching these hundreds of thousands of objects took a
-    fifth of the time until the first iteration.
-    """
-    if scope in ('mmpretrain', 'mmseg'):
-        with importing():
-            for part in ('models', 'datasets'):
-                importlib.import_module(f'{scope}.{part}')
-    import torch  # `import vt` is without it
-
-    gc.freeze()
-    if torch.__version__ >= '2.15':
-        atexit.register(gc.unfreeze)  # a second at the exit, without which Triton 3.9 reports leaks
+    """Import the models and data sets of an OpenMMLab package, if it has any."""
+    modules = [f'{scope}.{part}' for part in ('models', 'datasets')] if scope in ('mmpretrain', 'mmseg') else []
+    with importing(*modules, __name__):
+        for module in modules:
+            importlib.import_module(module)
 
 
 def import_on_demand(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -59,7 +45,7 @@ def import_on_demand(package: str, file: str) -> tuple[Callable[[str], Any], Cal
     def __getattr__(name: str) -> Any:
         if name not in locations:
             raise AttributeError(f'module {package!r} has no attribute {name!r}')
-        with importing():
+        with importing(locations[name].partition(':')[0]):
             return pkgutil.resolve_name(locations[name])
 
     def __dir__() -> list[str]:
