@@ -4,12 +4,15 @@ Configs of any OpenMMLab project use parts of VT with the prefix ``vt``, for exa
 modules that register parts are imported at the first look-up.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from copy import deepcopy
 from importlib import import_module
+from typing import Any
 
 from mmengine import registry as root
 
-from ._libraries import importing
+from ._libraries import import_library, importing
 
 
 class Registry(root.Registry):
@@ -24,10 +27,10 @@ class Registry(root.Registry):
 
     def __init__(self, parent: root.Registry, locations: list[str], segmentation: Sequence[str] = ()) -> None:
         super().__init__(parent.name, parent=parent, scope='vt', locations=locations)
-        self.segmentation = segmentation
+        self.locations, self.segmentation = locations, segmentation
 
     def import_from_location(self) -> None:
-        with importing():
+        with importing(*self.locations):
             super().import_from_location()
 
     def get(self, key: str) -> type | None:
@@ -39,7 +42,7 @@ class Registry(root.Registry):
 
     def import_segmentation(self) -> None:
         """Import the parts that need MMSegmentation."""
-        with importing():
+        with importing(*self.segmentation):
             for module in self.segmentation:
                 import_module(module)
 
@@ -97,3 +100,36 @@ def import_every_part(scope: str) -> None:
         registry.import_from_location()
         if scope == 'mmseg':
             registry.import_segmentation()
+
+
+def build(registry: root.Registry, part: Any, scope: str | None) -> Any:
+    """Build a copy of a part of a config, whose types without a prefix belong to a scope; None is ``'mmpretrain'``.
+
+    Types get the prefix, so that mmengine's default scope, which is one for the process, is not needed. It is replaced
+    only where something else has set another one.
+    """
+    scope, part = scope or 'mmpretrain', deepcopy(part)
+    import_library(scope)
+    with suppress(ImportError):  # a scope without a package
+        import_module(f'{scope}.registry')
+    shared = [each for each in vars(root).values() if isinstance(each, root.Registry)]
+    own = [each.children[scope] for each in shared if scope in each.children]
+    for each in own:
+        if each.name in (MODELS.name, DATASETS.name, TRANSFORMS.name):
+            each.import_from_location()
+    names = {name for each in own for name in each.module_dict}
+    for each in dicts_in(part):
+        if each.get('type') in names:
+            each['type'] = f'{scope}.{each["type"]}'
+    current = root.DefaultScope.get_current_instance()
+    is_other = current is not None and current.scope_name != scope
+    with root.DefaultScope.overwrite_default_scope(scope if is_other else None):
+        return registry.build(part)
+
+
+def dicts_in(value: Any) -> Iterator[dict]:
+    """Yield the dicts in a value, each before those in it."""
+    if isinstance(value, dict):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ():
+        yield from dicts_in(part)

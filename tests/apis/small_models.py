@@ -24,7 +24,6 @@ def make(folder, name, options=''):
     config.write_text(f'_base_ = {str(base)!r}\n{SMALL.get(name, "")}\n{options}\n')
     torch.manual_seed(0)
     model = apis.get_model(config)
-    model.init_weights()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(1 + 0.3 * torch.randn_like(parameter))

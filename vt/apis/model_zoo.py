@@ -12,16 +12,13 @@ import torch
 from mmengine.config import Config
 from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.model import BaseModel
-from mmengine.registry import DATASETS
 from torch import nn
 
 from vt._libraries import importing
-from vt.checkpoints.loading import weights_only
 from vt.checkpoints.reading import read
-from vt.checkpoints.weights import load_own_parts, load_weights
-from vt.engine.checks.classes import classes_of
+from vt.checkpoints.weights import load_weights
+from vt.engine.checks.classes import classes_of, names_in_config
 from vt.engine.checks.config import check_part
-from vt.engine.config_parts import leaves
 from vt.engine.data import Data
 from vt.engine.launch import build_model, draw_weights, require_device
 from vt.engine.mixed_precision import keep_scores_exact
@@ -33,7 +30,6 @@ from vt.engine.speed_settings import SpeedSettings, to_channels_last
 from vt.engine.timm_config import TIMM
 from vt.errors import UserError
 from vt.files import ROOT
-from vt.inference.test_set import in_scope
 from vt.models.onednn import prepare_for_onednn
 from vt.ops.token_products import use_fastest_library
 
@@ -117,16 +113,16 @@ def get_model(
 ) -> BaseModel:
     """Build a model in evaluation mode, with ``model.cfg``, and the class names in ``model.dataset_meta``.
 
-    Without a checkpoint the weights are uninitialised: ``model.init_weights()`` initialises them as in the config, and
-    downloads weights that the config names. If ``overrides`` contain ``init_cfg=dict(type='Pretrained', ...)``, this
-    function does so. Folders of :func:`vt.apis.save_model` contain their weights, which their configs load, too,
-    unless ``pretrained`` is another checkpoint or False.
+    Without a checkpoint the weights are initialised as in the config, but files and addresses that it names as initial
+    weights are not read; ``model.init_weights()`` does so. Those that ``overrides`` name,
+    ``init_cfg=dict(type='Pretrained', ...)``, are loaded. Folders of :func:`vt.apis.save_model` contain their weights,
+    which their configs load, too, unless ``pretrained`` is another checkpoint or False.
 
     Args:
         name_or_config: name of a model, path of a config (``.py``) or of a saved model's folder, or a config.
         pretrained: ``'timm'`` or ``'torchvision'`` for the library's published weights of this model, downloaded by the
             library, with its preprocessing, adapted to other ``in_channels`` of the backbone; or path or address of a
-            checkpoint, which is read weights-only and must fit; or a saved model's folder; False for uninitialised
+            checkpoint, which is read weights-only and must fit; or a saved model's folder; False for initial
             weights. With ``head=dict(num_classes=...)`` in ``overrides`` the checkpoint may have another number of
             classes: the head is then initialised randomly.
         device: device of the model; None for the CPU.
@@ -148,22 +144,17 @@ def get_model(
     checkpoint, begins = find_weights(cfg, pretrained), named_weights(overrides)
     if begins and checkpoint:
         raise UserError(f'both init_cfg ({begins[0]}) and pretrained ({checkpoint}) give all weights: give one of them')
-    with weights_only():  # before the model is built, which takes longer
-        loaded = None if checkpoint is None else read(checkpoint)
+    loaded = None if checkpoint is None else read(checkpoint)  # before the model is built, which takes longer
     prepared = prepare_as_published(cfg, checkpoint)
     known = loaded and loaded.dataset_meta.get('classes')
     enter_num_classes(cfg, Data(cfg), known or (prepared and prepared.classes))
-    has_new_head = loaded is not None and 'num_classes' in overrides.get('head', {})
+    has_new_head = 'num_classes' in overrides.get('head', {})
     saved = f' of {Path(cfg.saved_in).parent}' if 'saved_in' in cfg else ''
-    with in_scope(cfg), weights_only(), naming_part(f'building the model{saved}', cfg.to_dict()):
+    with naming_part(f'building the model{saved}', cfg.to_dict()):
         model = build_model(cfg)
-        if begins or has_new_head:
-            draw_weights(model)
-    tests = None if 'saved_in' in cfg else cfg.get('test_dataloader')
-    with in_scope(cfg), weights_only(), naming_part('building the test set'):
-        meta = dict(DATASETS.build(dict(leaves(tests.dataset)[0], lazy_init=True)).metainfo) if tests else {}
-    if begins:
-        load_own_parts(model)
+        if loaded is None or has_new_head:
+            draw_weights(model, begins)
+    meta = names_in_config(cfg)
     if loaded:
         hook = (cfg.get('default_hooks') or {}).get('weights_match') or {}
         chosen = {key: hook[key] for key in ('weights', 'grid', 'may_differ') if key in hook}

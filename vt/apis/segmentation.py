@@ -1,14 +1,12 @@
 """Inferencer of segmentors, built on MMSegmentation's."""
 
-from collections.abc import Callable
-from copy import deepcopy
 from os import PathLike
 from typing import Any
 
 import mmcv
 import numpy as np
 import torch
-from mmengine.config import Config
+from mmengine.dataset import pseudo_collate
 from mmengine.model import BaseModel
 from mmengine.structures import BaseDataElement, PixelData
 from mmseg.apis import MMSegInferencer
@@ -18,12 +16,11 @@ from torch.nn.functional import interpolate
 
 from vt.image_bounds import check_scores, drawn_size
 from vt.inference.inputs import SampleInferencer, Samples
-from vt.inference.test_set import in_scope
 from vt.models.sliding_windows import LargeImageSegmentor
 
 from .model_zoo import Source, resolve_model
 
-SEGMENTS = dict(type='SegLocalVisualizer', alpha=0.6)
+OPACITY = 0.6  # of segments
 
 
 class SegmentationInferencer(SampleInferencer, MMSegInferencer):
@@ -42,22 +39,15 @@ class SegmentationInferencer(SampleInferencer, MMSegInferencer):
         classes: list[str] | None = None,
         show_progress: bool = False,
     ) -> None:
-        self.model = resolve_model(model, pretrained, device)
-        cfg = deepcopy(self.model.cfg)
-        cfg.visualizer = SEGMENTS
-        with in_scope(cfg):
-            super().__init__(cfg, device='cpu', show_progress=show_progress)
+        self.model = resolve_model(model, pretrained, device)  # MMSegmentation's own __init__ would build it once more
+        self.cfg, self.pipeline, self.collate_fn = self.model.cfg, Samples(self.model.cfg), pseudo_collate
+        self.visualizer, self.show_progress = SegLocalVisualizer(alpha=OPACITY), show_progress
+        self.num_visualized_imgs = self.num_pred_imgs = 0
         meta = self.model.dataset_meta
         meta['classes'] = classes or meta.get('classes') or [*map(str, range(self.model.decode_head.num_classes))]
         if len(meta.get('palette', ())) < len(meta['classes']):
             meta['palette'] = distinct_colours(len(meta['classes']))
         self.classes = meta['classes']
-
-    def _init_model(self, cfg: Config, weights: str | None, device: str) -> BaseModel:
-        return self.model  # built already
-
-    def _init_pipeline(self, cfg: Config) -> Callable[[Any], dict]:
-        return Samples(cfg)
 
     def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
         """Return the predictions of a batch; raise a UserError if scores of an image would take many gigabytes."""

@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 import torch
 from mmengine.logging import print_log
-from mmengine.model import BaseModule, BaseTTAModel, is_model_wrapper
+from mmengine.model import BaseModule, BaseTTAModel, PretrainedInit, is_model_wrapper
 from torch import Tensor, nn
 
 from vt.errors import UserError
@@ -26,6 +26,7 @@ from .formats.recognise import OWN, State, adapt_stem, resize_positions, to_own_
 from .grids import FileGrids, Size, size_text
 from .reading import Checkpoint, read
 
+PRETRAINED = ('Pretrained', PretrainedInit)  # types of ``init_cfg`` that name a file
 LOADED: WeakSet[nn.Module] = WeakSet()  # parts that have loaded their ``init_cfg`` by this module
 # Advice for a file that does not fit.
 WHOLE = 'give the config that it was trained with'
@@ -254,7 +255,7 @@ def load_own_parts(model: nn.Module) -> None:
     """
     for part in unwrap(model).modules():
         init_cfg, own = getattr(part, 'init_cfg', None), getattr(type(part), 'init_weights', None)
-        names_file = isinstance(init_cfg, dict) and init_cfg.get('type') == 'Pretrained'
+        names_file = isinstance(init_cfg, dict) and init_cfg.get('type') in PRETRAINED
         if names_file and own is not BaseModule.init_weights and part not in LOADED:
             if init_cfg.get('grid'):
                 raise UserError(f'init_cfg of {type(part).__name__}: it resizes positions itself, remove grid')

@@ -7,6 +7,7 @@ import numpy as np
 from mmpretrain.datasets import BaseDataset
 
 from vt.errors import UserError
+from vt.private_names import name_classes
 from vt.registry import DATASETS
 
 from .rows import PREFIX, Column, folder_of, open_rows, values_of
@@ -94,7 +95,7 @@ class HuggingFaceDataset(BaseDataset):
             raise UserError(f'{where} is of type {column.type}, with {column.null_count} nulls: {what}')
         if names := getattr(rows.features[self.label], 'names', None):
             self.found_names = tuple(names)
-            self._metainfo.setdefault('classes', self.found_names)
+            name_classes(self, self.found_names)
         labels, number = column.to_numpy(), len(self.metainfo.get('classes') or ()) or np.inf
         outside = np.flatnonzero((labels < 0) | (labels >= number))
         if len(outside):

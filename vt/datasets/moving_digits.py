@@ -59,6 +59,8 @@ class MovingDigits(Seeded, BaseDataset):
         UserError: ``split`` has another value, ``num_frames`` is odd or below 4, or ``size`` is below 16.
     """
 
+    METAINFO = dict(classes=CLASSES['motion'])
+
     def __init__(
         self,
         split: str = 'train',

@@ -11,6 +11,7 @@ from mmpretrain.datasets import MultiLabelDataset
 from vt.errors import UserError
 from vt.files import read_lines
 from vt.image_bounds import EXTENSIONS
+from vt.private_names import name_classes
 from vt.registry import DATASETS
 from vt.untrusted_text import composed, folded
 
@@ -57,8 +58,8 @@ class MultiLabelImages(MultiLabelDataset):
                 raise UserError(f'{self.ann_file}, line {line} has the label {name[:80]!r}, but {others} {similar}')
         found = lines if columns is None else columns
         in_order = sorted(found, key=int if all(name.isdecimal() for name in found) else None)
-        classes = self._metainfo.setdefault('classes', tuple(in_order))
-        numbers = {composed(name): label for label, name in enumerate(classes)}
+        name_classes(self, tuple(in_order))
+        numbers = {composed(name): label for label, name in enumerate(self.metainfo['classes'])}
         return [
             dict(img_path=os.path.join(self.img_prefix, file), gt_label=sorted({numbers[name] for name in names}))
             for file, names in images.items()

@@ -1,23 +1,29 @@
 """Build the runner and the model of a config, on GPUs or on a CPU."""
 
-import logging
 import os
+from collections.abc import Collection
+from functools import partial
 
 import torch
 from mmengine.config import Config
 from mmengine.dist import get_world_size
-from mmengine.model import revert_sync_batchnorm
-from mmengine.registry import MODELS, RUNNERS, init_default_scope
+from mmengine.model import BaseModule, revert_sync_batchnorm
+from mmengine.registry import MODELS, RUNNERS
 from mmengine.runner import Runner
 from torch import nn
 
+from vt.checkpoints.weights import PRETRAINED, load_init_cfg
 from vt.errors import UserError
+from vt.private_names import without_init_log
+from vt.registry import build
 
 from .config_parts import model_of
-from .console import quiet
 from .preparation import check_image_channels
 from .prepare import Run, complete
 from .runner import VTRunner
+
+# Attributes of parts whose ``init_weights`` reads or fetches weights: of mmengine, HuggingFaceBackbone and teachers.
+FETCHED = ('init_cfg', 'pretrained', 'teacher_cfg')
 
 
 def build_runner(cfg: Config, amp: bool = False) -> VTRunner:
@@ -63,10 +69,9 @@ def build_prepared(run: Run) -> VTRunner:
 
 def build_model(cfg: Config) -> nn.Module:
     """Build the model of a config without a runner, for one process; its weights are not initialised."""
-    init_default_scope(cfg.get('default_scope', 'mmpretrain'))
     if 'data_preprocessor' in cfg:
         cfg.model.setdefault('data_preprocessor', cfg.data_preprocessor)  # as mmengine's runner does
-    return revert_sync_batchnorm(MODELS.build(cfg.model))
+    return revert_sync_batchnorm(build(MODELS, cfg.model, cfg.get('default_scope')))
 
 
 def default_device() -> torch.device:
@@ -85,10 +90,38 @@ def require_device(device: str | torch.device | None) -> torch.device:
     return found
 
 
-def draw_weights(model: nn.Module) -> None:
-    """Initialise a model's weights as its config says, without MMEngine's log line for each tensor."""
-    with quiet(logging.WARNING):
+def draw_weights(model: nn.Module, files: Collection[str] = ()) -> None:
+    """Initialise a model's weights as its config says, without mmengine's log line for each tensor.
+
+    Weights that are read from files are loaded only if an ``init_cfg`` names one of ``files``; all others that a config
+    names, and teachers, stay for :meth:`init_weights`, which draws all weights anew.
+    """
+    for part in model.modules():
+        if isinstance(part, BaseModule):
+            vars(part)['init_weights'] = partial(_begin, part, files)
+    with without_init_log(model):
         model.init_weights()
+    for part in model.modules():
+        if isinstance(part, BaseModule):
+            vars(part).pop('init_weights')
+            part.is_init = False
+
+
+def _begin(part: nn.Module, files: Collection[str]) -> None:
+    """Initialise a part, with the file in its ``init_cfg`` alone, and only if it is one of ``files``."""
+    kept = {name: vars(part)[name] for name in FETCHED if name in vars(part)}
+    steps = [part.init_cfg] if isinstance(part.init_cfg, dict) else part.init_cfg or []
+    named = [step for step in steps if step['type'] in PRETRAINED]
+    asked = [step for step in named if str(step['checkpoint']) in files]
+    vars(part).update(dict.fromkeys(kept))
+    if not named or (asked and getattr(part, 'loads_itself', False)):
+        part.init_cfg, asked = kept['init_cfg'], []
+    elif len(named) < len(steps):
+        part.init_cfg = [step for step in steps if step not in named]
+    type(part).init_weights(part)
+    vars(part).update(kept)
+    for step in asked:
+        load_init_cfg(part, step)
 
 
 def is_segmentation(cfg: Config) -> bool:

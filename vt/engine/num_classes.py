@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from mmengine.config import Config
 
 from vt.errors import UserError
+from vt.registry import dicts_in
 
-from .checks.config import dicts_in
 from .config_parts import datasets_of
 from .data import Data
 from .reporting import in_one_line

@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 from mmengine.config import Config, ConfigDict
-from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.utils import import_modules_from_strings
 
 from vt._libraries import import_library
@@ -23,6 +22,7 @@ from vt.datasets.folder_contents import SPLITS
 from vt.errors import MissingFileError, UserError
 from vt.files import ROOT, read_names
 from vt.hints import as_typed
+from vt.private_names import read_file
 
 from .checks.config import accepted_arguments, check_config, find_types
 from .config_parts import LOADERS, datasets_of, find_wrapper, leaves, model_of, steps_in
@@ -186,9 +186,8 @@ def _read_file(path: str) -> Config:
     if path.startswith(TIMM):
         return read_timm_config(path)
     _require_config(path)
-    MODULE2PACKAGE.update(mmseg='mmseg', vt='vt')  # finds _base_ = 'vt::...' under any name of the distribution
     try:
-        cfg = Config.fromfile(path)
+        cfg = read_file(path)
     except FileNotFoundError as error:
         raise UserError(f'{_place(error)}{in_one_line(error)}: {_similar_base(error)}') from error
     except Exception as error:
@@ -488,7 +487,7 @@ def enter_amp(cfg: Config, amp: bool) -> None:
     """Set mixed precision in a config, in place, if ``--amp`` or mmengine's ``AmpOptimWrapper`` asks for it.
 
     ``optim_wrapper`` gets its type and dtype, and with float16 mmengine's dynamic loss scale; bfloat16 needs none.
-    Validation and tests with ``fp16=True``, and autocast on a GPU, use the same dtype.
+    Validation and tests with ``fp16=True`` use the same dtype, see :class:`vt.engine.runner.VTRunner`.
     """
     wrapper = cfg.get('optim_wrapper') or {}
     name = str(getattr(wrapper.get('type'), '__name__', wrapper.get('type'))).rpartition('.')[2]
@@ -502,8 +501,6 @@ def enter_amp(cfg: Config, amp: bool) -> None:
         wrapper.update(type='AmpOptimWrapper', dtype=dtype, loss_scale=wrapper.get('loss_scale', 'dynamic'))
     if cfg.get('fsdp') and cfg.get('val_cfg') is not None:
         cfg.val_cfg.fp16 = True  # weights are gathered in bfloat16 there too
-    if torch.cuda.is_available():
-        torch.set_autocast_dtype('cuda', getattr(torch, dtype))
 
 
 def choose_dtype(wrapper: dict) -> str:

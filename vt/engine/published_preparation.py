@@ -10,8 +10,8 @@ from mmengine.logging import print_log
 
 from vt.checkpoints.public import fetching, torchvision_weights
 from vt.errors import UserError
+from vt.registry import dicts_in
 
-from .checks.config import dicts_in
 from .config_parts import leaves
 from .preparation import Preparation, preparation_of
 

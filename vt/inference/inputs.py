@@ -35,12 +35,13 @@ from vt.engine.reporting import describe, in_one_line
 from vt.errors import MissingFileError, UserError
 from vt.image_bounds import EXTENSIONS as IMAGES
 from vt.image_bounds import check_frames
+from vt.registry import build
 from vt.video import LoadClips, open_video
 from vt.video.dataset import EXTENSIONS as VIDEOS
 
 from . import image_files
 from .image_files import load_image
-from .test_set import build_test_set, in_scope
+from .test_set import build_test_set
 
 ImageSource = str | os.PathLike | np.ndarray
 Given = TypeVar('Given')
@@ -272,8 +273,7 @@ def pipeline_steps(cfg: Config) -> list[BaseTransform]:
     steps = preparation_of(cfg).steps
     if not steps:
         raise UserError('the config has no test_dataloader with a pipeline: set test_dataloader.dataset.pipeline')
-    with in_scope(cfg):
-        return [TRANSFORMS.build(step) for step in steps]
+    return [build(TRANSFORMS, step, cfg.get('default_scope')) for step in steps]
 
 
 def seen_by(model: nn.Module, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from copy import deepcopy
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
-from mmengine.registry import DATASETS, DefaultScope
+from mmengine.registry import DATASETS
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
@@ -18,13 +17,9 @@ from vt.engine.checks.classes import labels_in
 from vt.engine.config_parts import leaves
 from vt.engine.preparation import preparation_of
 from vt.errors import UserError
+from vt.registry import build
 
 REPEATING = ('RepeatDataset', 'ClassBalancedDataset')
-
-
-def in_scope(cfg: Config) -> AbstractContextManager:
-    """Return a context in which types without a prefix belong to a config's library."""
-    return DefaultScope.overwrite_default_scope(cfg.get('default_scope') or 'mmpretrain')
 
 
 def build_test_set(cfg: Config, *, is_lazy: bool = False, **options) -> Dataset:
@@ -33,10 +28,9 @@ def build_test_set(cfg: Config, *, is_lazy: bool = False, **options) -> Dataset:
         raise UserError('the config has no test_dataloader, which is needed for its images and pipeline')
     if 'saved_in' in cfg:
         raise UserError('a saved model has no test set: give images, or the config of its training')
-    with in_scope(cfg):
-        if is_lazy:
-            return DATASETS.build(dict(leaves(cfg.test_dataloader.dataset)[0], lazy_init=True))
-        return DATASETS.build(dict(cfg.test_dataloader.dataset, **options))
+    dataset = cfg.test_dataloader.dataset
+    dataset = dict(leaves(dataset)[0], lazy_init=True) if is_lazy else dict(dataset, **options)
+    return build(DATASETS, dataset, cfg.get('default_scope'))
 
 
 def build_plain_training_set(cfg: Config) -> Dataset:
@@ -48,8 +42,7 @@ def build_plain_training_set(cfg: Config) -> Dataset:
         dataset = dataset['dataset']
     for leaf in leaves(dataset):
         leaf['pipeline'] = [*steps]
-    with in_scope(cfg):
-        return DATASETS.build(dataset)
+    return build(DATASETS, dataset, cfg.get('default_scope'))
 
 
 def spread_evenly(dataset: Dataset, number: int) -> list[int]:

@@ -9,6 +9,7 @@ from mmpretrain.datasets import CustomDataset
 
 from vt.errors import MissingFileError, UserError
 from vt.files import files_below, read_lines
+from vt.private_names import name_classes
 from vt.registry import DATASETS
 from vt.untrusted_text import composed, printable
 
@@ -60,7 +61,7 @@ class VideoDataset(CustomDataset):
         rows = [*table]
         files = {Path(path).stem: path for path in sorted(files_below(self.img_prefix)) if self.is_valid_file(path)}
         if self.with_label:
-            self._metainfo.setdefault('classes', tuple(sorted({row['label'] for row in rows})))
+            name_classes(self, tuple(sorted({row['label'] for row in rows})))
         infos = []
         for row in rows:
             start, end = (int(float(row[name])) for name in ('time_start', 'time_end'))

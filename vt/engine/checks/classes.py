@@ -5,6 +5,7 @@ from itertools import zip_longest
 from typing import Any
 
 import numpy as np
+from mmengine.config import Config
 from mmengine.evaluator import BaseMetric
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
@@ -13,9 +14,13 @@ from torch.utils.data import Dataset
 
 from vt.checkpoints.reading import Checkpoint
 from vt.checkpoints.weights import unwrap
+from vt.engine.config_parts import leaves
 from vt.errors import UserError
+from vt.files import read_names
 from vt.registry import HOOKS
 from vt.untrusted_text import folded, printable
+
+from .config import find_types
 
 HEADS = ('head', 'decode_head', 'auxiliary_head')
 SHOWN = 3  # class names in a message
@@ -148,6 +153,23 @@ def classes_of(model: nn.Module, meta: dict, loaded: Checkpoint | None, has_new_
         raise UserError(f'{difference}: correct the classes of the config, or give another checkpoint')
     meta = meta | own
     return {key: meta[key] for key in ('classes', 'palette') if meta.get(key)}
+
+
+def names_in_config(cfg: Config) -> dict[str, Any]:
+    """Return ``classes`` and ``palette`` of the test data by their config or their class, without building them."""
+    tests = leaves((cfg.get('test_dataloader') or {}).get('dataset'))
+    if not tests or 'saved_in' in cfg:
+        return {}
+    data, where = tests[0], 'test_dataloader.dataset'
+    kind = data['type']
+    kind = find_types(kind, cfg.get('default_scope') or 'mmpretrain', where)[0] if isinstance(kind, str) else kind
+    own, given = getattr(kind, 'METAINFO', {}), data.get('metainfo') or {}
+    classes = data.get('classes') or given.get('classes') or own.get('classes') or ()
+    classes = read_names(classes) if isinstance(classes, str) else classes
+    colours = dict(zip(own.get('classes', ()), own.get('palette', ())))
+    palette = given.get('palette') or [colours[name] for name in classes if name in colours]
+    meta = dict(classes=classes, palette=palette if len(palette) == len(classes) else ())
+    return {key: value for key, value in meta.items() if value}
 
 
 def first_difference(ours: Sequence[str], theirs: Sequence[str], translates: bool = True) -> int | None:

@@ -8,8 +8,8 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable
+from contextlib import nullcontext, suppress
 from fnmatch import fnmatch
 from importlib import import_module
 from typing import Any
@@ -29,7 +29,7 @@ from vt.engine.default_hooks import NAMES
 from vt.engine.processes.sharding import ShardSettings
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
-from vt.registry import import_every_part
+from vt.registry import dicts_in, import_every_part
 
 from .variables import check_variables
 
@@ -76,6 +76,7 @@ BESIDE = {
 # Arguments in which ``type`` does not name a registered class.
 FOREIGN = {'Albu': 'transforms', 'Albumentations': 'transforms', 'LoRAModel': 'targets', 'vt.LoRAModel': 'targets'}
 NO_PARTS = ('runner', 'runner constructor', 'inferencer')  # registries that configs do not use
+imported_scopes: set[Any] = set()  # whose parts have been imported, without messages
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 SIMPLE = (bool, int, float, str, type(None))
 WIDER = ('loss_scale',)  # AmpOptimWrapper also takes a number or a dict
@@ -123,14 +124,6 @@ def _check_length(loop: dict) -> None:
     for name in ('max_epochs', 'max_iters', 'val_interval'):
         if loop.get(name, 1) < 1:
             raise UserError(f'train_cfg.{name}={loop[name]} must be at least 1')
-
-
-def dicts_in(value: Any) -> Iterator[dict]:
-    """Yield the dicts in a value, each before those in it."""
-    if isinstance(value, dict):
-        yield value
-    for part in value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ():
-        yield from dicts_in(part)
 
 
 def check_part(part: Any, path: str, scope: str, usual: Any = None) -> None:
@@ -220,7 +213,8 @@ def registries(scope: Any) -> list[Registry]:
     """Return the registries of a scope, then those of mmengine, which contain what all scopes share."""
     shared = [part for part in vars(root).values() if isinstance(part, Registry)]
     own: list[Any] = []
-    with importing():
+    with importing() if scope not in imported_scopes else nullcontext():
+        imported_scopes.add(scope)
         if isinstance(scope, str) and scope.isidentifier():
             with suppress(ImportError):  # a scope without a package, which a config registers
                 own = [*vars(import_module(f'{scope}.registry')).values()]

@@ -69,7 +69,8 @@ class DistilledClassifier(ImageClassifier):
     def init_weights(self) -> None:
         """Initialise the student and build the teacher, whose errors then appear before training."""
         super().init_weights()
-        self.build_teacher()
+        if self.teacher_cfg:  # not in vt.apis.get_model
+            self.build_teacher()
 
     def build_teacher(self) -> Teacher:
         """Return the teacher, on the device and in the precision of the model; the first call builds it."""

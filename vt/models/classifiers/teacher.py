@@ -3,17 +3,15 @@
 Letters: N batch, K classes; m and s, mean and standard deviation of a normalisation.
 """
 
-from copy import deepcopy
-
 import torch
 from mmengine.model import BaseDataPreprocessor
 from mmpretrain.registry import MODELS as CLASSIFIERS
 from torch import Tensor, nn
 from torchvision.transforms import Resize
 
-from vt.checkpoints.loading import weights_only
 from vt.checkpoints.weights import load_weights
 from vt.errors import UserError
+from vt.registry import build
 
 WHERE = 'model.teacher'
 
@@ -110,8 +108,11 @@ def build_classifier(classifier: dict, num_classes: int | None) -> nn.Module:
     Raises:
         UserError: it has another number of classes than ``num_classes``.
     """
-    with weights_only():  # timm may load a checkpoint here
-        model = CLASSIFIERS.build(deepcopy(classifier))  # classifiers write defaults into their config
+    file = classifier.get('checkpoint_path')  # timm would run code in it
+    options = {key: value for key, value in classifier.items() if key != 'checkpoint_path'}
+    model = build(CLASSIFIERS, options, 'mmpretrain')
+    if file:
+        load_weights(model.model, file, owner=WHERE)
     last = getattr(model, 'head', None) or getattr(model, 'model', None)  # timm's models have num_classes themselves
     own = getattr(last, 'num_classes', None)
     if None not in (own, num_classes) and own != num_classes:

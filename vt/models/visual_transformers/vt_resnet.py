@@ -10,7 +10,6 @@ from itertools import pairwise
 import torch
 from mmcv.cnn import build_conv_layer, build_norm_layer
 from mmcv.cnn.bricks import DropPath
-from mmengine.logging import print_log
 from mmpretrain.models.backbones import ResNet, ResNet_CIFAR
 from mmpretrain.models.backbones.resnet import ResLayer
 from torch import Tensor, nn
@@ -181,13 +180,15 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
         """Build a stage of blocks."""
         return ResNetStage(**kwargs)
 
+    loads_itself = True  # the file in init_cfg, in init_weights
+
     def init_weights(self) -> None:
         """Initialise or load the convolutional stages; VT parts are initialised when they are constructed."""
         pretrained = isinstance(self.init_cfg, dict) and self.init_cfg['type'] == 'Pretrained'
         loaded = load_init_cfg(self, self.init_cfg) if pretrained else super().init_weights() or set()
         self.is_init = True
         for position in self._new_modules(loaded):
-            print_log(f'{position}: {self.start(position)}', 'current')
+            self.start(position)
 
     def _new_modules(self, loaded: Iterable[str] = ()) -> list[str]:
         """Return the positions of modules that have no parameter among the ``loaded`` ones."""

@@ -119,6 +119,8 @@ class TokenBackbone(StagedBackbone):
         if out_type in ('class_tokens', 'layers') and not number:
             raise UserError(f'TokenBackbone: out_type={out_type!r}, but the last stage has no class token')
 
+    loads_itself = True  # the file in init_cfg, in init_weights
+
     def init_weights(self) -> None:
         """Initialise the weights, or load them from the checkpoint of ``init_cfg``."""
         if isinstance(self.init_cfg, dict) and self.init_cfg['type'] == 'Pretrained':
