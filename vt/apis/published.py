@@ -46,7 +46,7 @@ def find_weights(cfg: Config, pretrained: str | PathLike | bool | None) -> str |
         UserError: there are no such weights.
     """
     if pretrained == '':
-        raise UserError('the name of the checkpoint is empty: give its path, or None for uninitialised weights')
+        raise UserError('the name of the checkpoint is empty: give its path, or None for initial weights')
     if pretrained in (None, True) and 'saved_in' in cfg:
         return cfg.saved_in
     name = Path(cfg.filename or 'this config').stem

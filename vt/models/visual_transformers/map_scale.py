@@ -57,12 +57,10 @@ def scale_output(stage: Sequence[nn.Module], factor: float, readers: Iterable[nn
             norm.running_var.add_(norm.eps).mul_(factor**2).sub_(norm.eps).clamp_(min=0)
 
 
-def scale_stage(stage: Iterable[nn.Module], rms: float, readers: Iterable[nn.Module] = ()) -> str:
-    """Rescale a stage's output to the root mean square ``rms`` by :func:`scale_output`; return a line for the log."""
+def scale_stage(stage: Iterable[nn.Module], rms: float, readers: Iterable[nn.Module] = ()) -> None:
+    """Rescale a stage's output to the root mean square ``rms`` by :func:`scale_output`."""
     blocks = list(stage)
-    found = predict_rms(blocks)
-    scale_output(blocks, rms / found, readers)
-    return f'its input is scaled from {found:.2f} to {rms:.2f} (root mean square)'
+    scale_output(blocks, rms / predict_rms(blocks), readers)
 
 
 def _shortcut_norm(stage: Sequence[nn.Module]) -> nn.Module:

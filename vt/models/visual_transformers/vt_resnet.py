@@ -13,7 +13,6 @@ from mmcv.cnn.bricks import DropPath
 from mmpretrain.models.backbones import ResNet, ResNet_CIFAR
 from mmpretrain.models.backbones.resnet import ResLayer
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from vt.checkpoints.weights import load_init_cfg
 from vt.errors import UserError
@@ -173,7 +172,7 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
         for position in self._new_modules():
             self.start(position)
         for norm in self.modules():
-            if isinstance(norm, _BatchNorm):
+            if hasattr(norm, 'reset_running_stats'):
                 norm.reset_running_stats()
 
     def make_res_layer(self, **kwargs) -> ResNetStage:
@@ -200,14 +199,14 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
         """Names of the parts that the checkpoint of a ResNet does not have."""
         return tuple(self.vt_stages.values())
 
-    def start(self, position: str) -> str:
-        """Rescale the map below new modules to the root mean square at which they start; return a line for the log."""
+    def start(self, position: str) -> None:
+        """Rescale the map below new modules to the root mean square at which they start."""
         layer = getattr(self, layer_of(position))
         if position in LAYERS and isinstance(layer, nn.Sequential):
             nn.init.constant_(layer[-2].weight, MAP_RMS)  # the normalisation before the modules
-            return f'its input is normalised to {MAP_RMS:.2f} (root mean square)'
+            return
         blocks = list(self.layer3) if position == 'layer4' else list(layer)[:-1]
-        return scale_stage(blocks, MAP_RMS, self._readers(position))
+        scale_stage(blocks, MAP_RMS, self._readers(position))
 
     def _readers(self, position: str) -> Iterator[nn.Module]:
         """Yield the normalisations of the next stage whose convolutions read the output of modules after a stage."""
