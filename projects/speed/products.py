@@ -2,12 +2,13 @@
 
 import argparse
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import torch
-from torch.nn.functional import conv2d
+from torch import Tensor
+from torch.nn.functional import conv2d, linear
 
 from vt.analysis.speed import Step, time_interleaved
 from vt.analysis.tables import print_table
@@ -51,12 +52,8 @@ def time_products(sizes: Iterable[tuple[int, int, int]] = SIZES, seconds: float 
     begin = time.perf_counter()
     lead = onednns_lead()
     trial = dict(size=TRIAL, lead=lead, chosen_from=LEAD, seconds=time.perf_counter() - begin)
-    chosen = choose_token_library('auto')
-    try:
-        products = [_time(size, kind, seconds) for size in sizes for kind in ('inference', 'training')]
-    finally:
-        choose_token_library(chosen)
-    return dict(trial=trial | dict(chosen=chosen), products=products)
+    products = [_time(size, kind, seconds) for size in sizes for kind in ('inference', 'training')]
+    return dict(trial=trial | dict(chosen=choose_token_library('auto')), products=products)
 
 
 def _time(size: tuple[int, int, int], kind: str, seconds: float) -> dict[str, Any]:
@@ -66,16 +63,15 @@ def _time(size: tuple[int, int, int], kind: str, seconds: float) -> dict[str, An
     weight = torch.randn(outputs, inputs, requires_grad=training)
     gradient = torch.randn(rows, outputs)
 
-    def step(library: str) -> Step:
+    def step(product: Callable[..., Tensor]) -> Step:
         def run() -> None:
-            choose_token_library(library)
-            y = multiply(x, weight)
+            y = product(x, weight)
             if training:
                 torch.autograd.grad(y, (x, weight), gradient)
 
         return run
 
-    steps = {'blas': step('blas'), 'onednn': step('onednn')}
+    steps = {'blas': step(linear), 'onednn': step(multiply)}
     times = time_interleaved(steps, torch.device('cpu'), f'{size}, {kind}', rounds=15, seconds=seconds)
     work = 2 * rows * inputs * outputs * (3 if training else 1)
     rates = {library: work / float(np.median(found)) / 1e9 for library, found in times.items()}

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from vt.analysis import speed
 from vt.errors import UserError
 from vt.files import read_json
-from vt.models.onednn import prepare_for_onednn
-from vt.ops.token_products import choose_token_library
+from vt.models.optimize import optimize_for
 
 from .peers import Peer
 
@@ -49,17 +48,11 @@ class Setting(speed.Setting):
         onednn = ', token products by oneDNN' if self.token_products == 'onednn' else ''
         return f'{super().describe()}, {self.memory_format}{compiled}{fused}{onednn}'
 
-    def choose_products(self) -> None:
-        """Set the precision of float32 products and the library of token products for this process."""
-        choose_token_library(self.token_products)
-        super().choose_products()
-
     def place(self, model: nn.Module) -> nn.Module:
-        """Move a model to the device and into the memory format; return it."""
-        model = super().place(model) if self.memory_format == 'channels_last' else model.to(self.device)
-        if self.token_products == 'onednn' and not isinstance(model, Peer):
-            prepare_for_onednn(model)
-        return model
+        """Move a model to the device and choose its implementations; of a peer only the memory format. Return it."""
+        library = 'blas' if isinstance(model, Peer) else self.token_products
+        channels_last = self.memory_format == 'channels_last'
+        return optimize_for(model.to(self.device), channels_last=channels_last, token_products=library)
 
     def random(self, *shape: int) -> Tensor:
         """Return random images, clips or maps of a shape; only 4-D tensors are in channels_last, as in a run."""

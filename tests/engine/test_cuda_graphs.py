@@ -27,7 +27,7 @@ from vt.engine.cuda_graphs import CudaGraphsHook, GraphedFeatures, TrainGraphs, 
 from vt.engine.runner import VTRunner
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
-from vt.models import VTFPN
+from vt.models import VTFPN, optimize_for
 
 HAS_GPU = torch.cuda.is_available()
 ON_GPU = pytest.mark.skipif(not HAS_GPU, reason='needs a GPU')
@@ -131,7 +131,7 @@ def test_the_hook_leaves_the_model_as_it_was():
 @pytest.mark.parametrize(('neck', 'number'), [(False, 2), (True, 15)])
 def test_weights_are_cast_once_in_a_test(neck, number):
     """Also a frozen one, and the joined weights of VT-FPN."""
-    model, images, casts = Maps(neck).eval(), torch.randn(1, 3, 8, 8), []
+    model, images, casts = optimize_for(Maps(neck).eval()), torch.randn(1, 3, 8, 8), []
     model.backbone[0].bias.requires_grad_(False)
     hook, runner = CudaGraphsHook(), SimpleNamespace(model=model)
     for _ in range(2):  # tests, between which weights may change
@@ -244,7 +244,7 @@ def test_a_step_that_graphs_would_change_is_refused():
         require_same_step(model, data)
     model.backbone.unread.requires_grad_(False)
     require_same_step(model, data)
-    loss, words = model.forward, 'needs one call of extract_feat in a step, without forward hooks'
+    loss, words = model.forward, 'needs one call of extract_feat in a step, without hooks'
     model.forward = lambda inputs, **options: [model.extract_feat(inputs), loss(inputs, **options)][1]
     with pytest.raises(UserError, match=words):
         require_same_step(model, data)
@@ -295,7 +295,7 @@ def test_hooks_in_the_model_cpus_and_graphs_of_tests_are_refused(tmp_path):
         with pytest.raises(UserError, match='needs an NVIDIA GPU: remove it'):
             refuse_train_graphs(SimpleNamespace(**runner))
     runner['model'].neck.register_forward_hook(print)
-    with pytest.raises(UserError, match='does not work with forward hooks in backbone and neck'):
+    with pytest.raises(UserError, match='does not work with hooks in backbone and neck'):
         refuse_train_graphs(SimpleNamespace(**runner))
     with pytest.raises(UserError, match='is for models with backbone and extract_feat'):
         train_small(tmp_path, 1, speed=dict(train_graphs=True))

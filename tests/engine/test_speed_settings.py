@@ -16,7 +16,8 @@ from torch import nn
 
 from vt.engine.processes.sharding import like
 from vt.engine.runner import VTRunner
-from vt.engine.speed_settings import SpeedSettings, keep_freed_memory, to_channels_last, use_threads
+from vt.engine.speed_settings import SpeedSettings, keep_freed_memory, use_threads
+from vt.models import optimize_for
 from vt.ops import triton_path
 
 HEAD, NECK = dict(type='LinearClsHead', num_classes=3, in_channels=512), dict(type='GlobalAveragePooling')
@@ -41,8 +42,10 @@ def test_channels_last_changes_no_loss_and_no_gradient(tmp_path):
     plain, fast = (MODELS.build(copy.deepcopy(CLASSIFIER | distilled)).double() for _ in range(2))
     fast.load_state_dict(plain.state_dict())
     teacher = fast.build_teacher().classifier
-    for _ in range(2):  # a second call changes nothing
-        to_channels_last(fast)
+    optimize_for(fast)
+    hooks = [len(part._forward_hooks) for part in fast.modules()]
+    optimize_for(fast)
+    assert [len(part._forward_hooks) for part in fast.modules()] == hooks
     images = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
     samples, losses = [DataSample().set_gt_label(label) for label in (0, 2)], {}
     for model in (plain, fast):

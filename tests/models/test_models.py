@@ -31,7 +31,7 @@ import vt
 from docs.reports.references import measure_difference
 from vt.apis import find_config
 from vt.engine.counting import count_complexity
-from vt.models import VTFPN, TokenEncoder, VTResNet, VTResNetCIFAR, record_attention
+from vt.models import VTFPN, TokenEncoder, VTResNet, VTResNetCIFAR, optimize_for, record_attention
 from vt.models.visual_transformers.vt_stage import HasVTStages
 
 pytestmark = pytest.mark.filterwarnings('ignore:Unnecessary conv bias')  # as the authors have it
@@ -65,6 +65,7 @@ OF_VT = {
     'modules at two stages': (lambda: VTResNet(18, **DRAWN, positions=('layer2', 'layer4')), (3, 64, 64)),
     'early VT-ResNet': (lambda: VTResNet(18, **DRAWN | dict(token_channels=256), **EARLY.early_backbone), (3, 64, 64)),
     'VT-FPN': (lambda: VTFPN([8, 16], 16, token_channels=32), LEVELS),
+    'VT-FPN at once': (lambda: optimize_for(VTFPN([8, 16], 16, token_channels=32)), LEVELS),
     'early VT-FPN': (lambda: VTFPN([8, 16], 32, token_channels=64, groups=1, **EARLY.early_neck), LEVELS),
     'class token': (lambda: TokenEncoder(64, num_tokens=8), [(64, 4, 5)]),
 }

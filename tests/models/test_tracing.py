@@ -8,7 +8,7 @@ from torch.export import Dim
 from torch.testing import assert_close
 
 from vt import record_attention
-from vt.models import VTFPN, VTResNet
+from vt.models import VTFPN, VTResNet, optimize_for
 from vt.models.visual_transformers.vt_stage import HasVTStages
 
 EARLY = Config.fromfile(ROOT / 'configs/_base_/models/vt-early.py')
@@ -31,6 +31,7 @@ MAKERS = dict(
     modules=lambda: (make_modules(), maps),
     early_modules=lambda: (make_modules(**EARLY), maps),
     neck=lambda: (VTFPN([8, 16], 16, num_outs=3, token_channels=32), levels),
+    fused_neck=lambda: (optimize_for(VTFPN([8, 16], 16, num_outs=3, token_channels=32)), levels),
 )
 
 
@@ -56,7 +57,7 @@ def test_exported_with_open_sizes(name):
 
 @pytest.mark.parametrize(
     ('name', 'memory_format', 'autocast'),
-    [('modules', torch.channels_last, False), ('neck', torch.contiguous_format, True)],
+    [('modules', torch.channels_last, False), ('fused_neck', torch.contiguous_format, True)],
 )
 def test_compiled_in_one_graph(name, memory_format, autocast):
     model, make_inputs = make(name)
@@ -98,7 +99,7 @@ RECORDED = {
 def test_records_hold_every_part_by_name_and_its_weights_sum_to_one(name):
     torch.manual_seed(0)
     make, inputs, names, shapes = RECORDED[name]
-    model = make().eval()
+    model = optimize_for(make().eval())
     with torch.no_grad(), record_attention(model) as records:
         outs = model(inputs)
     assert {*records} == {*names}

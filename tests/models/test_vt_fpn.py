@@ -7,6 +7,7 @@ sees what passes through them, and changes no result.
 import copy
 import pickle
 from contextlib import contextmanager
+from itertools import product
 from types import SimpleNamespace
 
 import part_equations as equations
@@ -22,10 +23,10 @@ from torch import nn
 from torch.nn.functional import interpolate
 from torch.nn.modules.module import register_module_forward_hook
 
-from vt.models import VTFPN, Projector, record_attention
-from vt.models.visual_transformers import levels
+from vt.models import VTFPN, Projector, optimize_for, record_attention
+from vt.models.visual_transformers import fused_levels
+from vt.models.visual_transformers.fused_levels import FusedVTFPN, convolve_linearly, is_linear
 from vt.models.visual_transformers.grouped_linear import GroupedLinear
-from vt.models.visual_transformers.levels import LevelsCheck, convolve_linearly, is_linear
 from vt.ops import use_path
 from vt.ops.precision import constant_weights
 
@@ -69,9 +70,10 @@ def test_equals_the_published_equations_with_gradients(
     neck = randomize(VTFPN([channels for channels, _, _ in levels], c, **sizes, **options))
     maps = [torch.randn(n, *level, dtype=torch.float64) for level in levels]
     maps = [x.contiguous(memory_format=memory_format).requires_grad_() for x in maps]
-    for path in ('plain', 'fused'):
+    neck = neck.to(memory_format=memory_format)
+    for choose, path in product((lambda neck: neck, fuse), ('plain', 'fused')):
         with use_path(path):
-            ours = neck.to(memory_format=memory_format)(maps)
+            ours = choose(neck)(maps)
         assert_same(ours, published_neck(neck, maps), [*maps, *neck.parameters()])
 
 
@@ -137,13 +139,18 @@ def test_tokens_start_calm_on_a_pretrained_backbone(norm_cfg):
 SIZES = [(8, 9, 7), (16, 5, 4), (32, 1, 1)]
 
 
+def fuse(neck):
+    """Choose implementations as a model gets them, in the layout that it has."""
+    return optimize_for(neck, channels_last=False)
+
+
 def make(batch_size=2, dtype=torch.float64, **options):
     torch.manual_seed(0)
     neck = VTFPN([c for c, _, _ in SIZES], 16, **dict(token_channels=32) | options).to(dtype)
     for projector in neck.projectors:  # let tokens have a large effect
         nn.init.normal_(projector.value.weight)
     maps = [torch.randn(batch_size, *size, dtype=dtype).contiguous(memory_format=torch.channels_last) for size in SIZES]
-    return neck, [x.requires_grad_() for x in maps]
+    return fuse(neck), [x.requires_grad_() for x in maps]
 
 
 def run(neck, maps, autocast=False):
@@ -154,13 +161,13 @@ def run(neck, maps, autocast=False):
 
 
 def is_at_once(neck, maps):
-    return neck._check.allows(neck._parts(), maps)
+    return isinstance(neck, FusedVTFPN) and neck._can_fuse(maps)
 
 
 @pytest.fixture
 def one_after_the_other(monkeypatch):
     """A function that lets the parts of the levels run by themselves from now on."""
-    return lambda: monkeypatch.setattr(LevelsCheck, 'allows', lambda *parts: False)
+    return lambda: monkeypatch.setattr(FusedVTFPN, 'relate_levels', VTFPN.relate_levels)
 
 
 @pytest.mark.parametrize(('batch_size', 'options'), [
@@ -264,7 +271,8 @@ def test_biases_get_their_gradients_from_the_tokenizers(one_after_the_other, mon
         return *torch.autograd.grad(sum(out.square().sum() for out in neck(maps)), leaves), *first, *second
 
     with use_path(path):
-        monkeypatch.setattr(levels, 'is_linear', lambda convolve, x: True)
+        monkeypatch.setattr(fused_levels, 'is_plain', lambda: False)
+        monkeypatch.setattr(fused_levels, 'is_linear', lambda convolve, x: True)
         ours = gradients()
         one_after_the_other()
         theirs = gradients()
@@ -318,6 +326,16 @@ def test_a_listener_sees_its_part_and_changes_nothing(listener):
     torch.testing.assert_close(outs, alone, rtol=1e-5, atol=1e-5)
 
 
+def test_hooks_of_gradients_and_hooks_that_were_there_before_are_called():
+    neck, maps = make()
+    seen = []
+    neck.projectors[1].register_full_backward_hook(lambda *what: seen.append(what))
+    for model in (neck, fuse(copy.deepcopy(neck))):
+        seen.clear()
+        run(model, maps)
+        assert seen
+
+
 @pytest.mark.parametrize('options', [
     dict(),
     dict(norm_cfg=dict(type='BN'), act_cfg=dict(type='ReLU')),
@@ -341,7 +359,9 @@ def test_recorded_attention_is_that_of_the_map_that_came_in():
     laterals = [convolve(x) for convolve, x in zip(neck.lateral_convs, maps)]
     tokens = neck.relation(torch.cat([tokenize(x) for tokenize, x in zip(neck.tokenizers, laterals)], dim=1))
     with record_attention(neck) as records, use_path('fused'):
+        assert not is_at_once(neck, maps)
         outs = neck(maps)
+    assert is_at_once(neck, maps)
     level = tokens[:, : neck.tokenizers[0].num_tokens]
     torch.testing.assert_close(records['projectors.0'].attention, neck.projectors[0].attention(laterals[0], level))
     assert torch.equal(records['projectors.0'].output, outs[0])

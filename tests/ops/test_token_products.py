@@ -14,23 +14,15 @@ from torch.testing import assert_close
 
 from vt.errors import UserError
 from vt.models import VTResNet
-from vt.models.onednn import prepare_for_onednn
+from vt.models.optimize import choose_products
 from vt.models.visual_transformers.grouped_linear import GroupedLinear
-from vt.ops import token_products
-from vt.ops.token_products import choose_token_library, multiply, onednns_lead, token_library, use_fastest_library
+from vt.ops import token_products, use_path
+from vt.ops.token_products import choose_token_library, multiply, onednns_lead
 
 
 @pytest.fixture
-def onednn():
-    """Every product that suits it goes to oneDNN."""
-    choose_token_library('onednn')
-    yield
-    choose_token_library('blas')
-
-
-@pytest.fixture
-def all_sizes(monkeypatch, onednn):
-    """So does one of any size, the gradients' too."""
+def all_sizes(monkeypatch):
+    """Products of any size go to oneDNN, the gradients' too."""
     monkeypatch.setattr(token_products, 'LEAST_MULTIPLY_ADDS', 0)
     monkeypatch.setattr(token_products, 'LEAST_ROWS', 0)
 
@@ -54,7 +46,7 @@ def test_products_and_gradients_are_the_equations_to_rounding(all_sizes, rows, i
     assert_near([each.double() for each in (y, x.grad, weight.grad)], exact, 1e-6)
 
 
-def test_what_goes_to_onednn(onednn):
+def test_what_goes_to_onednn():
     """Large products in float32 of a matrix that need not be copied; with gradients those of many tokens."""
     tokens, weight = torch.randn(128, 512), torch.randn(512, 512)
     few, learned = (tensor.clone().requires_grad_() for tensor in (tokens[:64], weight))
@@ -74,6 +66,8 @@ def test_what_goes_to_onednn(onednn):
             return result.sum().backward() if result.requires_grad else result
 
         assert calls_of_onednn(run) == calls
+    with use_path('plain'):
+        assert calls_of_onednn(lambda: multiply(tokens, weight)) == 0
     with torch.autocast('cpu', torch.bfloat16):
         assert multiply(tokens, weight).dtype == torch.bfloat16
     assert gradcheck(multiply, (torch.randn(2, 3, dtype=torch.float64, requires_grad=True), torch.randn(4, 3).double()))
@@ -83,7 +77,7 @@ def test_a_matrix_laid_out_for_onednn_keeps_shape_value_and_state():
     plain, moved = GroupedLinear(6, 4), GroupedLinear(6, 4, pixel_side=True)
     for part in (plain, moved):
         state = {name: value.clone() for name, value in part.state_dict().items()}
-        prepare_for_onednn(part)
+        choose_products(part, 'onednn')
         assert_close(part.state_dict(), state, rtol=0, atol=0)
     assert plain.weight[0].T.is_contiguous()
     assert moved.weight[0].is_contiguous()
@@ -96,7 +90,7 @@ def test_a_matrix_laid_out_for_onednn_keeps_shape_value_and_state():
 def test_a_linear_layer_computes_learns_and_is_saved_as_before(bias, all_sizes):
     layer = torch.nn.Linear(8, 6, bias=bias)
     plain = copy.deepcopy(layer)
-    prepare_for_onednn(layer)
+    choose_products(layer, 'onednn')
     assert isinstance(layer, torch.nn.Linear)
     assert (repr(layer), repr(layer.state_dict())) == (repr(plain), repr(plain.state_dict()))
     x = torch.randn(2, 5, 8).transpose(0, 1).requires_grad_()
@@ -122,11 +116,10 @@ def test_a_model_computes_and_learns_the_same_with_either(make, side, calls, all
     torch.manual_seed(0)
     model, images = make(), torch.randn(2, 3, side, side)
     twin = copy.deepcopy(model)
-    prepare_for_onednn(model)
+    choose_products(model, 'onednn')
     found = calls_of_onednn(lambda: model(images))
     assert found == calls if calls else found > 0
-    for part, library in ((model.train(), 'onednn'), (twin.train(), 'blas')):
-        choose_token_library(library)
+    for part in (model.train(), twin.train()):
         optimizer = torch.optim.AdamW(part.parameters(), 1e-3)
         out = part(images)
         (out[-1] if isinstance(out, tuple) else out).square().mean().backward()
@@ -138,26 +131,22 @@ def test_a_model_computes_and_learns_the_same_with_either(make, side, calls, all
 
 def test_a_compiler_sees_plain_products(all_sizes):
     layer = torch.nn.Linear(8, 6)
-    prepare_for_onednn(layer)
+    choose_products(layer, 'onednn')
     exported = torch.export.export(layer, (torch.randn(4, 8),))
     assert 'mkldnn' not in str(exported.graph)
     assert 'linear' in str(exported.graph)
 
 
-def test_a_library_that_was_chosen_stays_and_auto_takes_onednn_only_where_it_is_well_ahead(monkeypatch, onednn):
+def test_onednn_is_chosen_where_it_is_well_ahead_or_named(monkeypatch):
     monkeypatch.delenv('VT_TOKEN_PRODUCTS', raising=False)
-    monkeypatch.setattr(token_products, 'onednns_lead', lambda: 2.0)
-    for before in ('', 'blas', 'onednn'):
-        monkeypatch.setattr(token_products, '_library', before)
-        assert use_fastest_library() == (before or 'onednn')
-    for name in ('blas', 'onednn'):  # of another model's config
-        assert use_fastest_library(name) == token_library() == name
     for lead, chosen in ((2.1, 'onednn'), (1.2, 'blas'), (0.8, 'blas')):
+        token_products._faster_library.cache_clear()
         monkeypatch.setattr(token_products, 'onednns_lead', lambda lead=lead: lead)
-        assert choose_token_library('auto') == token_library() == chosen
+        assert choose_token_library('auto') == chosen
+    token_products._faster_library.cache_clear()
+    assert choose_token_library('onednn') == 'onednn'
     monkeypatch.setenv('VT_TOKEN_PRODUCTS', 'onednn')
     assert [choose_token_library(name) for name in ('auto', 'blas')] == ['onednn', 'blas']
     assert 0 < onednns_lead((8, 64, 64)) < float('inf')
-    for choose in (use_fastest_library, choose_token_library):
-        with pytest.raises(UserError, match="unknown library for token products 'typo': choose auto, blas or onednn"):
-            choose('typo')
+    with pytest.raises(UserError, match="unknown library for token products 'typo': choose auto, blas or onednn"):
+        choose_token_library('typo')

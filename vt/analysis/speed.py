@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from vt.checkpoints.weights import unwrap
 from vt.engine.counting import Complexity, count_complexity, one_input
-from vt.engine.speed_settings import to_channels_last
+from vt.models.optimize import optimize_for
 
 Step = Callable[[], object]
 SHORTEST_RUN = 0.01  # seconds on a GPU
@@ -115,9 +115,8 @@ class Setting:
         torch.backends.cuda.enable_cudnn_sdp(False)
 
     def place(self, model: nn.Module) -> nn.Module:
-        """Move a model to the device and into the memory format; return it."""
-        to_channels_last(model.to(self.device))
-        return model
+        """Move a model to the device and choose its implementations; return it."""
+        return optimize_for(model.to(self.device))
 
     def random(self, *shape: int) -> Tensor:
         """Return random images, clips or maps of a shape; only 4-D tensors are in channels_last, as in a run."""

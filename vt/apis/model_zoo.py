@@ -21,17 +21,15 @@ from vt.engine.checks.classes import classes_of, names_in_config
 from vt.engine.checks.config import check_part
 from vt.engine.data import Data
 from vt.engine.launch import build_model, draw_weights, require_device
-from vt.engine.mixed_precision import keep_scores_exact
 from vt.engine.num_classes import enter_num_classes
 from vt.engine.prepare import apply_options, read_config
 from vt.engine.published_preparation import named_weights, prepare_as_published
 from vt.engine.reporting import naming_part
-from vt.engine.speed_settings import SpeedSettings, to_channels_last
+from vt.engine.speed_settings import SpeedSettings
 from vt.engine.timm_config import TIMM
 from vt.errors import UserError
 from vt.files import ROOT
-from vt.models.onednn import prepare_for_onednn
-from vt.ops.token_products import use_fastest_library
+from vt.models.optimize import optimize_for
 
 from .folders import read_folder
 from .published import LIBRARIES, PUBLISHED, find_weights
@@ -113,6 +111,9 @@ def get_model(
 ) -> BaseModel:
     """Build a model in evaluation mode, with ``model.cfg``, and the class names in ``model.dataset_meta``.
 
+    Its implementations are the fastest for its device, see :func:`vt.models.optimize_for`; ``channels_last`` and
+    ``token_products`` of the config's ``speed`` apply.
+
     Without a checkpoint the weights are initialised as in the config, but files and addresses that it names as initial
     weights are not read; ``model.init_weights()`` does so. Those that ``overrides`` name,
     ``init_cfg=dict(type='Pretrained', ...)``, are loaded. Folders of :func:`vt.apis.save_model` contain their weights,
@@ -162,29 +163,22 @@ def get_model(
     if prepared and prepared.classes:  # Kinetics' data set has no names without its list
         meta.setdefault('classes', prepared.classes)
     model.cfg, model.dataset_meta = cfg, classes_of(model, meta, loaded, has_new_head)
-    return model.to(device).eval()
+    return _optimize(model.to(device))
 
 
 def resolve_model(
     model: Source | BaseModel, pretrained: str | PathLike | bool | None, device: str | torch.device | None
 ) -> BaseModel:
-    """Return a given network in evaluation mode, or build it with :func:`get_model`; its scores are float32.
-
-    ``channels_last`` and ``token_products`` of the config's ``speed`` are applied, see
-    :class:`vt.engine.speed_settings.SpeedSettings`.
-    """
+    """Return a given network, as :func:`get_model` would give it, or build it with that function."""
     if not isinstance(model, nn.Module):
-        model = get_model(model, pretrained, device)
-    elif device is not None:
-        model = model.to(require_device(device))
-    keep_scores_exact(model)
+        return get_model(model, pretrained, device)
+    return _optimize(model if device is None else model.to(require_device(device)))
+
+
+def _optimize(model: BaseModel) -> BaseModel:
+    """Return a network in evaluation mode, with the implementations that its config's ``speed`` asks for."""
     speed = SpeedSettings(**getattr(model, 'cfg', {}).get('speed') or {})
-    if speed.channels_last:
-        to_channels_last(model)
-    on_cpu = any(parameter.device.type == 'cpu' for parameter in model.parameters())
-    if on_cpu and use_fastest_library(speed.token_products) == 'onednn':
-        prepare_for_onednn(model)
-    return model.eval()
+    return optimize_for(model.eval(), channels_last=speed.channels_last, token_products=speed.token_products)
 
 
 def resolve_config(name_or_config: Source, options: dict[str, Any] | None = None) -> Config:

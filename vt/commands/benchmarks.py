@@ -12,8 +12,6 @@ from vt.apis.model_zoo import get_model, name_of
 from vt.engine.launch import require_device
 from vt.engine.speed_settings import keep_freed_memory, use_threads
 from vt.errors import UserError
-from vt.models.onednn import prepare_for_onednn
-from vt.ops.token_products import choose_token_library
 
 from .outputs import check_output, write_measured
 
@@ -26,12 +24,8 @@ def benchmark(args: argparse.Namespace) -> None:
     settings = read_settings(args)
     use_threads()
     keep_freed_memory()
-    library = choose_token_library('auto')
     torch.backends.cudnn.benchmark = True  # as in the configs
     models, results = {name_of(config): get_model(config) for config in args.configs}, []
-    if library == 'onednn':
-        for model in models.values():
-            prepare_for_onednn(model)
     for setting, kind in product(settings, args.kinds):
         found = compare(models, setting, kind, args.rounds, args.seconds)
         print_table(tabulate(found, setting), title=f'{kind.capitalize()}: {setting.describe()}')

@@ -13,7 +13,6 @@ from torch.utils.data import Dataset
 from torch.utils.flop_counter import FlopCounterMode
 
 from vt.ops import use_path
-from vt.ops.token_products import choose_token_library, token_library
 
 
 @dataclass
@@ -35,9 +34,8 @@ def count_complexity(model: nn.Module, *inputs, **options) -> Complexity:
 
     The model runs once in evaluation mode, without fused kernels, which counters skip; its mode is restored.
     """
-    training, fastpath, library = model.training, torch.backends.mha.get_fastpath_enabled(), token_library()
+    training, fastpath = model.training, torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
-    choose_token_library('blas')
     model.eval()
     try:
         with sdpa_kernel(SDPBackend.MATH), use_path('plain'), FlopCounterMode(display=False) as counter:
@@ -45,7 +43,6 @@ def count_complexity(model: nn.Module, *inputs, **options) -> Complexity:
     finally:
         model.train(training)
         torch.backends.mha.set_fastpath_enabled(fastpath)
-        choose_token_library(library)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     return Complexity(counter.get_total_flops() // 2, parameters)
 

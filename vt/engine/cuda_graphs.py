@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
-from vt.models.checks import GLOBAL_HOOKS, hooks_of
+from vt.models.checks import has_hooks
 from vt.ops.precision import constant_weights
 
 from .checks.rehearsal import rehearsed_batches, unchanged_buffers
@@ -176,7 +176,7 @@ def require_same_step(model: nn.Module, data: dict) -> None:
     modules = _modules_of(model)
 
     def extract_and_look(*args, **kwargs) -> Any:
-        calls.append(sum(map(len, hooks_of(modules))))
+        calls.append(any(map(has_hooks, modules)))
         return extract(*args, **kwargs)
 
     model.extract_feat = extract_and_look
@@ -186,7 +186,7 @@ def require_same_step(model: nn.Module, data: dict) -> None:
     unused = [name for name, weight in model.named_parameters() if weight.requires_grad and weight.grad is None]
     model.zero_grad()
     if len(calls) != 1 or calls[0]:
-        raise UserError('speed.train_graphs needs one call of extract_feat in a step, without forward hooks: remove it')
+        raise UserError('speed.train_graphs needs one call of extract_feat in a step, without hooks: remove it')
     if unused:  # graphs would give it a gradient of zero
         raise UserError(f'speed.train_graphs needs a gradient of every weight, and {unused[0]} has none: freeze it')
 
@@ -207,7 +207,7 @@ def refuse_train_graphs(runner: Runner) -> None:
         'SyncBN': syncs,
         'with_cp or activation_checkpointing': recomputes,
         'drop path or dropout in backbone and neck': any(map(_draws, modules)),
-        'forward hooks in backbone and neck': any(map(len, (*GLOBAL_HOOKS, *hooks_of(modules)))),
+        'hooks in backbone and neck': any(map(has_hooks, modules)),
         # A replay overwrites the gradients of the one before.
         'optim_wrapper.accumulative_counts': (cfg.get('optim_wrapper') or {}).get('accumulative_counts', 1) > 1,
     }

@@ -1,4 +1,4 @@
-"""Mixed precision: exact scores, and the optimizer wrapper of bfloat16."""
+"""Mixed precision: the optimizer wrapper of bfloat16."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,21 +10,6 @@ from mmengine.runner.amp import autocast
 from torch import nn
 
 from vt.registry import OPTIM_WRAPPERS
-
-
-def keep_scores_exact(model: nn.Module) -> None:
-    """Make a classifier's logits float32 before its softmax, in tests and predictions in mixed precision.
-
-    On a CPU the softmax would be bfloat16, whose scores have three digits, add up to less or more than 1, and are equal
-    for classes that are near each other.
-    """
-    head = getattr(model, 'head', None)
-    if isinstance(head, nn.Module):
-        head.register_forward_hook(_in_float32)
-
-
-def _in_float32(head: nn.Module, args: tuple, logits: Any) -> Any:
-    return logits.float() if isinstance(logits, torch.Tensor) and not head.training else logits
 
 
 @OPTIM_WRAPPERS.register_module()

@@ -36,7 +36,7 @@ from vt.engine.processes.sharding import ShardSettings, checkpoint_of, gather, l
 from vt.errors import UserError
 from vt.files import interpreting, replacing, write_atomically
 from vt.models.layer_depths import depths_in_model
-from vt.models.onednn import prepare_for_onednn
+from vt.models.optimize import optimize_for
 from vt.models.recomputation import keep_statistics_in_backward
 from vt.ops.token_products import choose_token_library
 from vt.registry import HOOKS, RUNNERS
@@ -45,11 +45,10 @@ from .batch_size import find_left_out_samples
 from .cuda_graphs import CudaGraphsHook, TrainGraphsHook, refuse_train_graphs
 from .data import Data, given
 from .folding import FoldNormsHook
-from .mixed_precision import keep_scores_exact
 from .prepare import choose_dtype
 from .reporting import naming_part
 from .schedules import count_accumulation, end_with_run
-from .speed_settings import SpeedSettings, compile_parts, to_channels_last
+from .speed_settings import SpeedSettings, compile_parts
 
 
 @RUNNERS.register_module()
@@ -123,11 +122,10 @@ class VTRunner(Runner):
         self.sharding = None if self.cfg.get('fsdp') is None else ShardSettings(**self.cfg.fsdp)
         if self.sharding and (self.speed.compile or self.cfg.get('compile')):
             raise UserError('compile is not tested with fsdp: leave one of them out')
-        if self.sharding:
-            self.speed = replace(self.speed, token_products='blas')
         self.process_speed = self.speed.set_process()
         deterministic = self.cfg.get('randomness', {}).get('deterministic')
-        self.token_library = choose_token_library('blas' if deterministic else self.speed.token_products)
+        library = choose_token_library('blas' if deterministic or self.sharding else self.speed.token_products)
+        self.speed = replace(self.speed, token_products=library)
         if torch.cuda.is_available():
             torch.set_float32_matmul_precision('highest' if deterministic else self.speed.matmul_precision)
             wrapper = self.cfg.get('optim_wrapper') or {}
@@ -152,14 +150,11 @@ class VTRunner(Runner):
         return is_needed and 'will be deprecated in future' not in message
 
     def build_model(self, model: nn.Module | dict) -> nn.Module:
-        """Build the model and apply settings for speed before it is wrapped for DDP."""
+        """Build the model and choose its implementations before it is wrapped for DDP."""
         with weights_only():  # parts may load weights, such as a teacher's
             model = super().build_model(model)
-        keep_scores_exact(model)
-        if self.speed.channels_last:
-            to_channels_last(model, weights=not self.sharding)  # FSDP2 requires contiguous weights
-        if self.token_library == 'onednn':
-            prepare_for_onednn(model)
+        speed = self.speed
+        optimize_for(model, get_device(), speed.channels_last, speed.token_products, is_sharded=bool(self.sharding))
         self._compile(model)
         return model
 
@@ -288,7 +283,7 @@ class VTRunner(Runner):
             self.register_hook(hook)
 
     def _log_speed(self, amp: Any) -> None:
-        settings = asdict(self.speed) | dict(token_products=self.token_library)
+        settings = asdict(self.speed)
         if torch.cuda.is_available():
             settings['matmul_precision'] = torch.get_float32_matmul_precision()
         named = ', '.join(f'{name}={value}' for name, value in settings.items())

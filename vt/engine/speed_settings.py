@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import joblib
 import torch
-from mmengine.model import BaseDataPreprocessor
 from torch import nn
 
 from vt.checkpoints.weights import unwrap
@@ -24,7 +23,8 @@ class SpeedSettings:
     """Settings for speed. A config sets only those that differ: ``speed = dict(channels_last=False)``.
 
     Attributes:
-        channels_last: keep weights and images in channels_last, see :func:`to_channels_last`; with ``fsdp`` the images.
+        channels_last: keep weights and images in channels_last, see :func:`vt.models.optimize_for`; with ``fsdp`` the
+            images.
         keep_memory: let glibc keep freed memory on a CPU, see :func:`keep_freed_memory`.
         token_products: library of linear layers and token-side matrices on a CPU, ``'blas'``, ``'onednn'`` or
             ``'auto'``, see :func:`vt.ops.token_products.choose_token_library`. ``randomness.deterministic`` implies
@@ -84,44 +84,6 @@ def compile_parts(model: nn.Module, options: dict[str, Any] | None = None) -> No
 def parts_of(model: nn.Module) -> list[nn.Module]:
     """Return a model's backbone, and its neck if it has one."""
     return [part for part in (model.backbone, getattr(model, 'neck', None)) if part is not None]
-
-
-def to_channels_last(model: nn.Module, weights: bool = True) -> None:
-    """Convert a model's weights, and the images from its data preprocessor, to channels_last in place.
-
-    Convolutions then read and write ``(N, H, W, C)`` in memory, also without ``weights``. The scores of a segmentation
-    head are converted back to the default layout before they are resized for the loss. Only 4-D tensors are converted.
-    Call it before the model is wrapped for DDP, whose buckets have the strides of the weights. A second call has no
-    effect.
-    """
-    for tensor in (*model.parameters(), *model.buffers()) if weights else ():
-        tensor.data = _tensor_to_channels_last(tensor.data)
-    for part in model.modules():
-        if isinstance(part, BaseDataPreprocessor):
-            part.register_forward_hook(_images_to_channels_last)
-        scores = getattr(part, 'conv_seg', None)  # last layer of a segmentation head
-        if isinstance(scores, nn.Module):
-            scores.register_forward_hook(_scores_to_contiguous)
-
-
-def _tensor_to_channels_last(tensor: torch.Tensor) -> torch.Tensor:
-    if tensor.dim() != 4:
-        return tensor
-    # contiguous() does not change the strides of 1x1 convolutions; they would differ from those of the gradients, and
-    # DDP would copy instead of sharing memory.
-    result = torch.empty_like(tensor, memory_format=torch.channels_last)
-    return tensor if tensor.stride() == result.stride() else result.copy_(tensor)
-
-
-def _images_to_channels_last(preprocessor: nn.Module, args: tuple, output: dict) -> None:
-    images = output.get('inputs') if isinstance(output, dict) else None
-    if isinstance(images, torch.Tensor):
-        output['inputs'] = _tensor_to_channels_last(images)
-
-
-def _scores_to_contiguous(layer: nn.Module, args: tuple, scores: torch.Tensor) -> torch.Tensor:
-    """Convert scores to the layout that is fast for softmax over classes, before resizing makes them larger."""
-    return scores.contiguous()
 
 
 def use_threads(most: int | None = None) -> int:

@@ -13,6 +13,7 @@ from .hugging_face import FrozenBackbone, HuggingFaceBackbone
 from .layer_init import LayerInit
 from .lora import LoRAModel
 from .mvit import *  # noqa: F403
+from .optimize import optimize_for
 from .recording import Record, record_attention
 from .survey import *  # noqa: F403
 from .timm_backbone import TimmBackbone
@@ -21,7 +22,7 @@ from .visual_transformers import *  # noqa: F403
 __all__ = ['VTFPN', 'LargeImageSegmentor', 'SegBandsPreProcessor']
 __all__ += ['DistillationTokenHead', 'DistilledClassifier', 'DropoutLinearClsHead', 'FrozenBackbone']
 __all__ += ['HuggingFaceBackbone', 'LayerInit', 'LoRAModel', 'OnMap', 'Record', 'TimmBackbone']
-__all__ += ['TokenLabelClassifier', 'TokenLabelHead', 'TokenPart', 'record_attention']
+__all__ += ['TokenLabelClassifier', 'TokenLabelHead', 'TokenPart', 'optimize_for', 'record_attention']
 __all__ += visual_transformers.__all__
 __all__ += mvit.__all__
 __all__ += survey.__all__

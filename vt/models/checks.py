@@ -2,15 +2,13 @@
 
 import copy
 import math
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from mmcv.cnn import build_norm_layer
 from mmpretrain.models.losses import CrossEntropyLoss
 from torch import nn
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.utils.hooks import RemovableHandle
+from torch.nn.modules.module import _has_any_global_hook
 
 from vt.errors import UserError
 from vt.registry import MODELS
@@ -116,16 +114,7 @@ def require_unused_loss(owner: str, head: nn.Module) -> None:
         raise UserError(f'{owner}: head.cal_acc has no effect, because labels are mixed; remove it')
 
 
-def hooks_of(modules: Iterable[nn.Module]) -> list[dict]:
-    """The dictionaries of forward hooks and pre-hooks of modules; they change with the hooks."""
-    registers = [register for m in modules for register in (m.register_forward_hook, m.register_forward_pre_hook)]
-    return [*map(_hooks_of, registers)]
-
-
-def _hooks_of(register: Callable[[Callable], RemovableHandle]) -> dict:
-    with register(print) as handle:  # never called; only the handle of a new hook gives access to the others
-        return handle.hooks_dict_ref()
-
-
-# Of all modules. A copy of them in another object would be copied with it, and miss later hooks.
-GLOBAL_HOOKS = [*map(_hooks_of, (register_module_forward_hook, register_module_forward_pre_hook))]
+def has_hooks(part: nn.Module) -> bool:
+    """Whether calls of a module, or of all modules, have hooks, for which PyTorch has only private names."""
+    own = part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks
+    return bool(own) or _has_any_global_hook()

@@ -5,7 +5,7 @@ The matrices are those of VT's token side and of the linear layers of every mode
 PyTorch computes float32 products by a BLAS, mostly Intel's MKL, which reaches about half of the peak speed on AMD
 processors with AVX-512. oneDNN, which PyTorch uses for convolutions, reaches the peak there; ``linear`` uses it for a
 tensor in oneDNN's layout. This needs a copy of the tokens and, depending on its layout, of the matrix. On Intel
-processors MKL is faster. So a benchmark of a few milliseconds decides once per process.
+processors MKL is faster. So a benchmark of a few milliseconds decides, see :func:`choose_token_library`.
 
 Letters: M rows of tokens, K channels of the input, N channels of the output.
 """
@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -21,56 +22,38 @@ from torch.nn.functional import linear
 
 from vt.errors import UserError
 
+from .dispatch import is_plain
+
 LIBRARIES = ('blas', 'onednn')
 TRIAL = (128, 1024, 1024)  # M, K, N
 TRIAL_ROUNDS = 5
 LEAD = 1.5  # smallest speed-up at which oneDNN is chosen, well above the noise of the measurement
 LEAST_MULTIPLY_ADDS = 2**23  # for smaller products, oneDNN does not make up for the copy
 LEAST_ROWS = 128  # the same for tokens of products with gradients, which copy a matrix
-_library = ''  # none chosen yet: the BLAS
-
-
-def token_library() -> str:
-    """Return the library that computes :func:`multiply` in this process, ``'blas'`` or ``'onednn'``."""
-    return _library or 'blas'
 
 
 def choose_token_library(name: str = 'auto') -> str:
-    """Choose the library of :func:`multiply` for this process.
+    """Choose the library of a model's products, ``'blas'`` or ``'onednn'``, whose products :func:`multiply` computes.
 
     Args:
-        name: ``'blas'``, ``'onednn'``, or ``'auto'`` for what the environment variable ``VT_TOKEN_PRODUCTS`` names;
-            if there is none, the faster one by :func:`onednns_lead`.
-
-    Returns:
-        The chosen library.
+        name: a library, or ``'auto'`` for what the environment variable ``VT_TOKEN_PRODUCTS`` names; if there is none,
+            oneDNN where :func:`onednns_lead`, measured once per process, is at least ``LEAD``.
 
     Raises:
         UserError: an unknown name, or PyTorch was built without oneDNN.
     """
-    global _library
     if name == 'auto':
         name = os.environ.get('VT_TOKEN_PRODUCTS', 'auto')
     if name not in ('auto', *LIBRARIES):
         raise UserError(f'unknown library for token products {name!r}: choose auto, {" or ".join(LIBRARIES)}')
     if name == 'onednn' and not torch.backends.mkldnn.is_available():
         raise UserError('this PyTorch was built without oneDNN: choose auto or blas')
-    if name == 'auto':
-        name = 'onednn' if torch.backends.mkldnn.is_available() and onednns_lead() >= LEAD else 'blas'
-    _library = name
-    return name
+    return name if name != 'auto' else _faster_library()
 
 
-def use_fastest_library(name: str = 'auto') -> str:
-    """Call :func:`choose_token_library`, unless ``name``, or with ``'auto'`` any, was chosen in this process before.
-
-    Returns:
-        The library of the process, also of models that were built before.
-
-    Raises:
-        UserError: as there.
-    """
-    return _library if _library and name in ('auto', _library) else choose_token_library(name)
+@cache
+def _faster_library() -> str:
+    return 'onednn' if torch.backends.mkldnn.is_available() and onednns_lead() >= LEAD else 'blas'
 
 
 def onednns_lead(size: tuple[int, int, int] = TRIAL) -> float:
@@ -104,16 +87,16 @@ def _measure(size: tuple[int, int, int]) -> float:
 def multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return ``x weight^T + bias`` for tokens ``(..., K)``, a matrix ``(N, K)`` and a bias ``(N,)``, ``(..., N)``.
 
-    oneDNN is only used for contiguous matrices.
+    oneDNN computes it where it supports the product and is worth its copies.
     """
-    if _library != 'onednn' or not _suits_onednn(x, weight):
+    if not _suits_onednn(x, weight):
         return linear(x, weight, bias)
     return _Product.apply(x.flatten(0, -2), weight, bias).unflatten(0, x.shape[:-1])
 
 
 def _suits_onednn(x: Tensor, weight: Tensor) -> bool:
-    """Whether oneDNN supports a product and is worth its copies: float32 on a CPU, large enough, not traced."""
-    if torch.compiler.is_compiling() or x.numel() * weight.shape[0] < LEAST_MULTIPLY_ADDS or x.dim() < 2:
+    """Whether it is in float32 on a CPU, large enough, of a contiguous matrix, and neither traced nor counted."""
+    if is_plain() or torch.compiler.is_compiling() or x.numel() * weight.shape[0] < LEAST_MULTIPLY_ADDS or x.dim() < 2:
         return False
     if x.device.type != 'cpu' or x.dtype != torch.float32 or weight.dtype != torch.float32:
         return False

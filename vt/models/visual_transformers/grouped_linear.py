@@ -8,8 +8,7 @@ Letters: C map channels, C_T token channels, d channels of queries and keys.
 
 import torch
 from torch import Tensor, nn
-
-from vt.ops.token_products import multiply
+from torch.nn.functional import linear
 
 from ..checks import require_divisible
 
@@ -32,6 +31,8 @@ class GroupedLinear(nn.Module):
     Raises:
         UserError: ``groups`` does not divide the channels.
     """
+
+    multiply = staticmethod(linear)  # of one group; vt.models.optimize_for chooses a faster library
 
     def __init__(
         self, in_channels: int, out_channels: int, groups: int = 1, gain: float = 1.0, pixel_side: bool = False
@@ -57,13 +58,13 @@ class GroupedLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """``(..., in_channels)`` to ``(..., out_channels)``."""
         if self.groups == 1:  # one matrix product is faster than a batch of one
-            return multiply(x, self._only_matrix().T)
+            return self.multiply(x, self._only_matrix().T)
         return multiply_groups(x, self.weight)
 
     def transposed(self, y: Tensor) -> Tensor:
         """``y W^T``: ``(..., out_channels)`` to ``(..., in_channels)``."""
         if self.groups == 1:
-            return multiply(y, self._only_matrix())
+            return self.multiply(y, self._only_matrix())
         return multiply_groups(y, self.weight.mT)
 
     def dense(self) -> Tensor:

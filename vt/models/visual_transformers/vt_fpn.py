@@ -17,7 +17,6 @@ from vt.registry import MODELS
 
 from ..checks import require_with
 from ..grid import Unchanged
-from .levels import LevelsCheck, relate_levels
 from .vt_module import PROJECTOR, RELATION, TOKENIZER
 
 UPSAMPLE = dict(mode='nearest')  # FPN's default
@@ -96,16 +95,6 @@ class VTFPN(FPN):
             MODELS.build(projector) if projector else Unchanged() for _ in range(num_levels)
         )
 
-        self._check = LevelsCheck(self._parts())
-
-    def _parts(self) -> tuple[nn.ModuleList, nn.ModuleList, nn.ModuleList]:
-        return self.lateral_convs, self.tokenizers, self.projectors
-
-    def compile(self, *args, **kwargs) -> None:
-        """As :meth:`torch.nn.Module.compile`, for the parts that the neck has now, such as folded ones."""
-        self._check = LevelsCheck(self._parts())
-        super().compile(*args, **kwargs)
-
     def forward(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Compute the pyramid.
 
@@ -117,35 +106,31 @@ class VTFPN(FPN):
         """
         if len(inputs) != len(self.in_channels):
             raise UserError(f'VTFPN: the input has {len(inputs)} maps, but in_channels has {len(self.in_channels)}')
-        maps = inputs[self.start_level : self.start_level + len(self.tokenizers)]
-        parts = self._parts()
-        if self._check.allows(parts, maps):  # the same in fewer operations
-            (*_, last), outs = relate_levels(parts, self.relation, maps)
-        else:
-            laterals, tokens = zip(*self._tokenize_levels(maps))
-            lengths = [level.shape[1] for level in tokens]
-            tokens = self.relation(torch.cat(tokens, dim=1)).split(lengths, dim=1)
-            outs = [project(x, level) for project, x, level in zip(self.projectors, laterals, tokens)]
-            last = to_pixels(laterals[-1])
-        return (*outs, *self._extra_levels(inputs, last, outs))
+        laterals, outs = self.relate_levels(inputs[self.start_level : self.start_level + len(self.tokenizers)])
+        return (*outs, *self._extra_levels(inputs, laterals, outs))
 
-    def _tokenize_levels(self, inputs: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
-        """Return the lateral map ``(N, C, H_i, W_i)`` and the tokens ``(N, L, C_T)`` of each level.
+    def relate_levels(self, maps: Sequence[Tensor]) -> tuple[Sequence[Tensor], list[Tensor]]:
+        """Compute the levels, from the lateral convolutions to the projectors.
 
-        The coarsest level is computed first, so the backward pass starts with the finest and frees its large maps
-        before the other levels need memory for gradients.
+        :class:`vt.models.visual_transformers.fused_levels.FusedVTFPN` computes the same in fewer operations.
+
+        Args:
+            maps: map of each level, ``(N, C_i, H_i, W_i)``.
+
+        Returns:
+            The lateral maps, ``(N, C, H_i, W_i)``, or their pixels; and the maps with the tokens projected onto them.
         """
-        levels = []
-        for convolve, tokenize, x in reversed(list(zip(self.lateral_convs, self.tokenizers, inputs))):
-            lateral = convolve(x)
-            levels.append((lateral, tokenize(lateral)))
-        return levels[::-1]
+        laterals, tokens = [], []
+        # The coarsest level is computed first, so the backward pass starts with the finest and frees its large maps
+        # before the other levels need memory for gradients.
+        for convolve, tokenize, x in reversed([*zip(self.lateral_convs, self.tokenizers, maps)]):
+            laterals.insert(0, convolve(x))  # N, C, H_i, W_i
+            tokens.insert(0, tokenize(laterals[0]))  # N, L, C_T
+        related = self.relation(torch.cat(tokens, dim=1)).split([level.shape[1] for level in tokens], dim=1)
+        return laterals, [project(x, level) for project, x, level in zip(self.projectors, laterals, related)]
 
-    def _extra_levels(self, inputs: Sequence[Tensor], last: Tensor, outs: list[Tensor]) -> list[Tensor]:
-        """Compute the extra levels of detectors, by subsampling or by a sequence of strided convolutions.
-
-        ``last`` are the pixels of the last lateral map.
-        """
+    def _extra_levels(self, inputs: Sequence[Tensor], laterals: Sequence[Tensor], outs: list[Tensor]) -> list[Tensor]:
+        """Compute the extra levels of detectors, by subsampling or by a sequence of strided convolutions."""
         x, extra = outs[-1], []
         if not self.add_extra_convs:
             for _ in range(self.num_outs - len(outs)):
@@ -154,7 +139,7 @@ class VTFPN(FPN):
         if self.add_extra_convs == 'on_input':
             x = inputs[self.backbone_end_level - 1]
         elif self.add_extra_convs == 'on_lateral':
-            x = in_shape_of(x, last)
+            x = in_shape_of(x, to_pixels(laterals[-1]))
         for convolve in self.fpn_convs:
             extra.append(x := convolve(relu(x) if extra and self.relu_before_extra_convs else x))
         return extra

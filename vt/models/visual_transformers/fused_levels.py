@@ -16,70 +16,84 @@ from torch.nn.functional import linear
 from torch.overrides import has_torch_function
 
 from vt.ops import project_onto_levels, tokenize_levels
+from vt.ops.dispatch import is_plain
 from vt.ops.maps import to_pixels
 from vt.ops.precision import has_autocast, of_weights
 from vt.ops.triton_check import is_exporting
 from vt.ops.triton_path import MOST_LEVELS
 
-from ..checks import GLOBAL_HOOKS, hooks_of
+from ..checks import has_hooks
 from .grouped_linear import GroupedLinear
 from .learned_tokenizers import FilterTokenizer
 from .projector import Projector
+from .vt_fpn import VTFPN
 
 MATRICES = ('key', 'query', 'value')  # of a projector
 
-Parts = tuple[Sequence[nn.Module], Sequence[nn.Module], Sequence[nn.Module]]  # lateral layers, tokenizers, projectors
 
+class FusedVTFPN(VTFPN):
+    """:class:`vt.VTFPN` that computes its levels at once, without calling their parts, see :func:`fuse_levels`.
 
-class LevelsCheck:
-    """Decides whether the levels can be computed at once, and remembers what depends on their modules alone."""
+    The parts are called in exported and traced programs, inside ``vt.ops.use_path('plain')``, while one has hooks or a
+    ``forward`` of its own, and from the replacement of one, or of an option, until the next :func:`fuse_levels`.
+    """
 
-    def __init__(self, parts: Parts) -> None:
-        self._look_at(parts, _modules_of(parts))
+    def relate_levels(self, maps: Sequence[Tensor]) -> tuple[Sequence[Tensor], list[Tensor]]:
+        if not self._can_fuse(maps):
+            return super().relate_levels(maps)
+        biases = None
+        if all(map(is_linear, self.lateral_convs, maps)):
+            if torch.is_grad_enabled():
+                biases = torch.stack([convolve.conv.bias for convolve in self.lateral_convs])
+            pixels = [convolve_linearly(convolve.conv, x) for convolve, x in zip(self.lateral_convs, maps)]
+        else:
+            # The coarsest level is computed first, as in VTFPN.
+            pixels = [to_pixels(convolve(x)) for convolve, x in reversed([*zip(self.lateral_convs, maps)])][::-1]
+        kinds = weighted_parts(self.tokenizers, self.projectors)
+        filters, *matrices = join([[part.weight for part in kind] for kind in kinds])
+        filters = filters.view(len(pixels), 1, *self.tokenizers[0].weight.shape)
+        pooled, pixels = tokenize_levels(pixels, filters, self.tokenizers[0].scale, biases)
+        operands = relate_tokens(pooled, self.relation, *matrices)
+        outs = project_onto_levels(pixels, *operands, self.projectors[0].scale)
+        return pixels, [read.mT.unflatten(2, x.shape[2:]) for read, x in zip(outs, maps)]
 
-    def _look_at(self, parts: Parts, modules: list[nn.Module]) -> None:
-        self._modules, self._hooks, self._is_alike = modules, hooks_of(modules), are_alike(*parts[1:])
-
-    def allows(self, parts: Parts, inputs: Sequence[Tensor]) -> bool:
-        """Whether :func:`relate_levels` may be called; arguments as there.
-
-        The parts must be those that it knows, and no hook, exporter, tracer or tensor subclass may need their own
-        calls.
-        """
-        if is_exporting() or torch.jit.is_tracing() or has_torch_function(inputs):
+    def _can_fuse(self, maps: Sequence[Tensor]) -> bool:
+        """Whether nobody needs the calls of the parts, and these are those of the last :func:`fuse_levels`."""
+        if is_plain() or is_exporting() or torch.jit.is_tracing() or has_torch_function(maps):
             return False
-        modules = _modules_of(parts)
-        if modules != self._modules:
-            if torch.compiler.is_compiling():  # which cannot look for hooks
-                return False
-            self._look_at(parts, modules)
-        if not self._is_alike or any(map(len, (*GLOBAL_HOOKS, *self._hooks))):
-            return False
-        if any('forward' in vars(module) for module in modules):
-            return False
-        for alike in parts[1:]:
-            if any((part.num_heads, part.scale) != (1, alike[0].scale) for part in alike):
-                return False
-        return not any(part.drops and part.training for part in parts[2])
+        parts, options = parts_of(self)
+        modules = [*parts, *(each for convolve in self.lateral_convs for each in convolve.modules())]
+        return (parts, options) == self.fused and not any('forward' in vars(m) or has_hooks(m) for m in modules)
 
 
-def _modules_of(parts: Parts) -> list[nn.Module]:
-    """The parts and their parts."""
-    convolutions, tokenizers, projectors = parts
-    modules = [layer for convolve in convolutions for layer in convolve.modules()]
-    return modules + [module for part in (*tokenizers, *projectors) for module in (part, *part.children())]
+def fuse_levels(model: nn.Module) -> None:
+    """Put :class:`FusedVTFPN` in the place of each VT-FPN in a model whose levels can be computed at once."""
+    for neck in model.modules():
+        if type(neck) in (VTFPN, FusedVTFPN) and are_alike(neck.tokenizers, neck.projectors):
+            neck.__class__, neck.fused = FusedVTFPN, parts_of(neck)
+
+
+def parts_of(neck: VTFPN) -> tuple[list[nn.Module], list[tuple]]:
+    """Return tokenizers and projectors with their parts, and their options that can change."""
+    parts = *neck.tokenizers, *neck.projectors
+    options = [(getattr(part, 'num_heads', 1), getattr(part, 'scale', 1.0)) for part in parts]
+    return [each for part in parts for each in (part, *part.children())], options
 
 
 def are_alike(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Module]) -> bool:
-    """Whether the parts of all levels have equal shapes and groups, and are of the kinds that can be batched.
+    """Whether the parts of all levels have equal shapes, groups and options, and are of the kinds that can be batched.
 
-    These are filter tokenizers and projectors without normalisation and position encoder.
+    These are filter tokenizers and projectors with one head, without normalisation, position encoder and drop path.
     """
     for parts, kind in ((tokenizers, FilterTokenizer), (projectors, Projector)):
         for part in parts:
             if type(part) is not kind or type(part.norm) is not nn.Identity:
                 return False
-    if len(tokenizers) > MOST_LEVELS or any(part.position_encoder is not None for part in tokenizers):
+            if (part.num_heads, part.scale) != (1, parts[0].scale):
+                return False
+    if any(part.position_encoder is not None for part in tokenizers) or any(part.drops for part in projectors):
+        return False
+    if len(tokenizers) > MOST_LEVELS:
         return False
     kinds = weighted_parts(tokenizers, projectors)
     if any(type(matrix) is not GroupedLinear for kind in kinds[1:] for matrix in kind):
@@ -93,34 +107,6 @@ def weighted_parts(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Modu
     """Modules with weights, one list per kind, a module per level: tokenizers, their matrices, projectors' matrices."""
     kinds = [list(tokenizers), [part.value for part in tokenizers]]
     return kinds + [[getattr(part, name) for part in projectors] for name in MATRICES]
-
-
-def relate_levels(parts: Parts, relation: nn.Module, inputs: Sequence[Tensor]) -> tuple[Sequence[Tensor], list[Tensor]]:
-    """Compute VT-FPN from its inputs.
-
-    Args:
-        parts: lateral layers, tokenizers and projectors, one of each per level, which :class:`LevelsCheck` allows.
-        relation: relation of the tokens of all levels.
-        inputs: map of each level, ``(N, C_i, H_i, W_i)``.
-
-    Returns:
-        The pixels ``(N, P, C)`` of the lateral maps, and the maps ``(N, C, H_i, W_i)`` with the tokens projected onto
-        them.
-    """
-    convolutions, tokenizers, projectors = parts
-    biases = None
-    if all(map(is_linear, convolutions, inputs)):
-        if torch.is_grad_enabled():
-            biases = torch.stack([convolve.conv.bias for convolve in convolutions])
-        pixels = [convolve_linearly(convolve.conv, x) for convolve, x in zip(convolutions, inputs)]
-    else:
-        # The coarsest level is computed first, as in VTFPN._tokenize_levels.
-        pixels = [to_pixels(convolve(x)) for convolve, x in reversed([*zip(convolutions, inputs)])][::-1]
-    filters, *matrices = join([[part.weight for part in kind] for kind in weighted_parts(tokenizers, projectors)])
-    filters = filters.view(len(pixels), 1, *tokenizers[0].weight.shape)
-    pooled, pixels = tokenize_levels(pixels, filters, tokenizers[0].scale, biases)
-    outs = project_onto_levels(pixels, *relate_tokens(pooled, relation, *matrices), projectors[0].scale)
-    return pixels, [read.mT.unflatten(2, x.shape[2:]) for read, x in zip(outs, inputs)]
 
 
 def relate_tokens(
