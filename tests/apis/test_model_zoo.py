@@ -13,6 +13,8 @@ import vt
 from vt import apis
 from vt.apis import model_zoo
 from vt.errors import UserError
+from vt.models.optimize import Linear, optimize_for
+from vt.models.visual_transformers.fused_levels import FusedVTFPN
 
 
 def test_every_config_has_one_name_and_is_found_by_it():
@@ -72,6 +74,21 @@ def test_a_model_has_its_checkpoint_its_config_and_its_classes(tmp_path):
     assert apis.get_model('vt-resnet18-half_digits', head=dict(num_classes=3)).head.fc.out_features == 3
     with pytest.raises(UserError, match="is not the model's: "):
         apis.get_model('vt-resnet18-half_digits', checkpoint)
+
+
+@pytest.mark.parametrize('library', ['blas', 'onednn'])
+@pytest.mark.parametrize('name', ['deit-small_16xb64-300e_in1k', 'vt-fpn_r18_digit-scenes'])
+def test_a_model_has_the_implementations_of_predictions(name, library, monkeypatch):
+    monkeypatch.setenv('VT_TOKEN_PRODUCTS', library)
+    model = apis.get_model(name)
+    kinds = [(type(part), len(part._forward_hooks)) for part in model.modules()]
+    assert any(kind is Linear for kind, _ in kinds) == (library == 'onednn' and name.startswith('deit'))
+    assert any(kind is FusedVTFPN for kind, _ in kinds) == name.startswith('vt-fpn')
+    assert all(each.is_contiguous(memory_format=torch.channels_last) for each in model.parameters() if each.dim() == 4)
+    assert model_zoo.resolve_model(model, None, None) is model
+    assert [(type(part), len(part._forward_hooks)) for part in model.modules()] == kinds
+    optimize_for(model, token_products='blas')
+    assert not any(type(part) is Linear for part in model.modules())
 
 
 def test_mmpretrains_functions_know_the_names_when_they_are_told(monkeypatch):

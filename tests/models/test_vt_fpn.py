@@ -377,6 +377,7 @@ class OtherLinear(GroupedLinear):
 CHANGES = {
     'a matrix': lambda neck: neck.set_submodule('tokenizers.1.value', OtherLinear(16, 32, 4).double()),
     'a projector': lambda neck: neck.set_submodule('projectors.2', Projector(16, 32, groups=2).double()),
+    'a class': lambda neck: setattr(neck.tokenizers[0].value, '__class__', OtherLinear),
     'an option': lambda neck: setattr(neck.projectors[1], 'scale', 0.5),
 }
 

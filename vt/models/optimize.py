@@ -26,14 +26,14 @@ def optimize_for(
 
     Names, shapes and values of weights do not change, and results only by rounding:
 
-    - 4-D weights, and the images from the data preprocessor, are in channels_last, see :func:`to_channels_last`.
+    - 4-D weights and images are in channels_last, see :func:`to_channels_last`.
     - On a CPU the faster library computes linear layers and token-side matrices, see :func:`choose_products`.
-    - VT-FPN computes its levels at once, if its parts are alike and have no hooks, see
+    - VT-FPN computes its levels at once, if their parts are alike, see
       :class:`vt.models.visual_transformers.fused_levels.FusedVTFPN`.
-    - A classifier in evaluation has float32 logits before its softmax, also in mixed precision.
+    - A classifier's logits are float32 before its softmax in evaluation, also in mixed precision.
 
-    A second call chooses again, for another device or after changes of the model. Call it before wrapping the model for
-    DDP, whose buckets take over the strides of the weights.
+    Another call chooses again, for another device or a changed model. Call it before wrapping the model for DDP, whose
+    buckets take over the strides of the weights.
 
     Args:
         model: any module.
@@ -54,7 +54,7 @@ def optimize_for(
         _hook_once(head, _logits_to_float32)
     if channels_last:
         to_channels_last(model, weights=not is_sharded)
-    choose_products(model, choose_token_library('blas' if is_sharded or device.type != 'cpu' else token_products))
+    choose_products(model, choose_token_library(token_products if device.type == 'cpu' else 'blas'))
     if VT_FPN in sys.modules:  # it needs MMSegmentation, whose import takes seconds
         from .visual_transformers.fused_levels import fuse_levels
 

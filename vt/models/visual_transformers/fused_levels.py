@@ -61,9 +61,9 @@ class FusedVTFPN(VTFPN):
         """Whether nobody needs the calls of the parts, and these are those of the last :func:`fuse_levels`."""
         if is_plain() or is_exporting() or torch.jit.is_tracing() or has_torch_function(maps):
             return False
-        parts, options = parts_of(self)
-        modules = [*parts, *(each for convolve in self.lateral_convs for each in convolve.modules())]
-        return (parts, options) == self.fused and not any('forward' in vars(m) or has_hooks(m) for m in modules)
+        found = parts_of(self)
+        modules = [*found[0], *(each for convolve in self.lateral_convs for each in convolve.modules())]
+        return found == self.fused and not any('forward' in vars(each) or has_hooks(each) for each in modules)
 
 
 def fuse_levels(model: nn.Module) -> None:
@@ -73,11 +73,12 @@ def fuse_levels(model: nn.Module) -> None:
             neck.__class__, neck.fused = FusedVTFPN, parts_of(neck)
 
 
-def parts_of(neck: VTFPN) -> tuple[list[nn.Module], list[tuple]]:
-    """Return tokenizers and projectors with their parts, and their options that can change."""
+def parts_of(neck: VTFPN) -> tuple[list[nn.Module], list[type], list[tuple]]:
+    """Return tokenizers and projectors with their parts, the classes of all, and the options of the former."""
     parts = *neck.tokenizers, *neck.projectors
+    modules = [each for part in parts for each in (part, *part.children())]
     options = [(getattr(part, 'num_heads', 1), getattr(part, 'scale', 1.0)) for part in parts]
-    return [each for part in parts for each in (part, *part.children())], options
+    return modules, [*map(type, modules)], options
 
 
 def are_alike(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Module]) -> bool:
