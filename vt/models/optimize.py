@@ -30,7 +30,7 @@ def optimize_for(
     - On a CPU the faster library computes linear layers and token-side matrices, see :func:`choose_products`.
     - VT-FPN computes its levels at once, if their parts are alike, see
       :class:`vt.models.visual_transformers.fused_levels.FusedVTFPN`.
-    - A classifier's logits are float32 before its softmax in evaluation, also in mixed precision.
+    - A classifier's logits of mixed precision are float32 before its softmax in evaluation.
 
     Another call chooses again, for another device or a changed model. Call it before wrapping the model for DDP, whose
     buckets take over the strides of the weights.
@@ -72,7 +72,8 @@ def _hook_once(part: nn.Module, hook: Callable) -> None:
 
 def _logits_to_float32(head: nn.Module, args: tuple, logits: Any) -> Any:
     """On a CPU the softmax would be bfloat16, whose scores have three digits and are equal for similar classes."""
-    return logits.float() if isinstance(logits, Tensor) and not head.training else logits
+    is_lower = isinstance(logits, Tensor) and logits.dtype in (torch.bfloat16, torch.float16)
+    return logits.float() if is_lower and not head.training else logits
 
 
 def to_channels_last(model: nn.Module, weights: bool = True) -> None:
