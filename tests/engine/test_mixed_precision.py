@@ -9,7 +9,7 @@ from tool_runner import ROOT, SMALL_CLASSIFIER, succeed
 from torch import nn
 
 from vt.engine.mixed_precision import BFloat16AmpOptimWrapper
-from vt.engine.prepare import choose_dtype, enter_amp
+from vt.engine.prepare import autocast_dtype, choose_dtype, enter_amp
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 OURS = dict(type='vt.BFloat16AmpOptimWrapper', dtype='bfloat16')
@@ -24,9 +24,7 @@ def gpu(monkeypatch):
         monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)
         monkeypatch.setattr(torch.cuda, 'is_bf16_supported', lambda including_emulation=True: has_bfloat16)
 
-    before = torch.get_autocast_dtype('cuda')
-    yield pretend
-    torch.set_autocast_dtype('cuda', before)
+    return pretend
 
 
 def config(kind='OptimWrapper', **wrapper):
@@ -45,14 +43,13 @@ def test_the_precision_of_a_gpu_and_the_wrapper_for_it(named, has_bfloat16, expe
     for _ in range(2):  # a second time changes nothing
         enter_amp(cfg, amp=True)
         assert cfg.optim_wrapper.to_dict() == (OURS if expected == 'bfloat16' else THEIRS | dict(loss_scale='dynamic'))
-        assert torch.get_autocast_dtype('cuda') == getattr(torch, expected)  # of validation and tests with fp16=True
+        assert autocast_dtype(cfg) == getattr(torch, expected)  # of validation and tests with fp16=True
 
 
 @pytest.mark.parametrize('amp', [False, True])
 def test_a_config_without_an_optimizer_tests_in_the_precision_of_the_gpu(amp, gpu):
     gpu(True)
-    enter_amp(Config(dict()), amp)
-    assert torch.get_autocast_dtype('cuda') == (torch.bfloat16 if amp else torch.float16)
+    assert autocast_dtype(Config(dict(test_cfg=dict(fp16=amp)))) == (torch.bfloat16 if amp else None)
 
 
 @pytest.mark.parametrize(

@@ -503,6 +503,13 @@ def enter_amp(cfg: Config, amp: bool) -> None:
         cfg.val_cfg.fp16 = True  # weights are gathered in bfloat16 there too
 
 
+def autocast_dtype(cfg: Config) -> torch.dtype | None:
+    """Return the dtype of autocast on a GPU in a run in mixed precision; None for other runs."""
+    wrapper = cfg.get('optim_wrapper') or {}
+    is_mixed = 'Amp' in str(wrapper.get('type')) or (cfg.get('test_cfg') or {}).get('fp16')
+    return getattr(torch, choose_dtype(wrapper)) if is_mixed else None
+
+
 def choose_dtype(wrapper: dict) -> str:
     """Return the dtype of ``--amp`` in training, validation and tests, ``'bfloat16'`` or ``'float16'``.
 

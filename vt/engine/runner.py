@@ -45,7 +45,7 @@ from .batch_size import find_left_out_samples
 from .cuda_graphs import CudaGraphsHook, TrainGraphsHook, refuse_train_graphs
 from .data import Data, given
 from .folding import FoldNormsHook
-from .prepare import choose_dtype
+from .prepare import autocast_dtype
 from .reporting import naming_part
 from .schedules import count_accumulation, end_with_run
 from .speed_settings import SpeedSettings, compile_parts
@@ -128,9 +128,7 @@ class VTRunner(Runner):
         self.speed = replace(self.speed, token_products=library)
         if torch.cuda.is_available():
             torch.set_float32_matmul_precision('highest' if deterministic else self.speed.matmul_precision)
-            wrapper = self.cfg.get('optim_wrapper') or {}
-            if 'Amp' in str(wrapper.get('type')) or (self.cfg.get('test_cfg') or {}).get('fp16'):
-                torch.set_autocast_dtype('cuda', getattr(torch, choose_dtype(wrapper)))
+            torch.set_autocast_dtype('cuda', autocast_dtype(self.cfg) or torch.get_autocast_dtype('cuda'))
         # Gradients of cuDNN's attention can be not finite (pytorch/pytorch#196678), as those of CSWin-T on an H100.
         torch.backends.cuda.enable_cudnn_sdp(False)
         super().setup_env(env_cfg)
