@@ -1,5 +1,6 @@
 """Limits of the size of images and clips, checked in the header before a file is decoded."""
 
+import functools
 import math
 import os
 from collections.abc import Sequence
@@ -16,27 +17,25 @@ from .errors import FileError, UserError
 EXTENSIONS = ('.bmp', '.jpeg', '.jpg', '.pbm', '.pgm', '.png', '.ppm', '.tif', '.tiff', '.webp')
 MAX_RATIO = 100  # longer over shorter side: resizing the shorter one enlarges a thin image
 MAX_DRAWN = 16_000_000  # pixels of a figure's image; Matplotlib uses 120 bytes for each
+VALUES = 12  # a pixel of the largest image, of all frames of a sample, of scores: by default 8.6 GB in float32
+LARGER = 'make it smaller, or raise VT_MAX_PIXELS in the environment'
 NUMPY = b'\x93NUMPY'  # files of ``np.save`` begin with it
 TIFF = (b'II*\0', b'MM\0*', b'II+\0', b'MM\0+')
 
 
-def read_limit() -> int:
-    """Return the most pixels of an image: ``VT_MAX_PIXELS`` of the environment, or from which on Pillow refuses one.
+@functools.cache
+def max_pixels() -> int:
+    """Return the most pixels of an image or a frame: ``VT_MAX_PIXELS`` of the environment, or what Pillow allows.
 
     Pillow, which reads masks, gets the limit that is set.
     """
     given = os.environ.get('VT_MAX_PIXELS')
     if given is None:
-        return 2 * (Image.MAX_IMAGE_PIXELS or 2**40)
+        return 2 * (Image.MAX_IMAGE_PIXELS or 2**40)  # it warns of half as many
     if not given.isdecimal() or not int(given):
         raise UserError(f'VT_MAX_PIXELS={given!r} in the environment must be a number of pixels')
     Image.MAX_IMAGE_PIXELS = int(given)
     return int(given)
-
-
-MAX_PIXELS = read_limit()  # of an image, or of a frame
-MAX_VALUES = 12 * MAX_PIXELS  # of an image, a sample's frames, or an image's scores: 8.6 GB in float32
-LARGER = 'make it smaller, or raise VT_MAX_PIXELS in the environment'
 
 
 def check_image_size(file: str | Path | BytesIO, name: str | Path | None = None) -> bool:
@@ -45,12 +44,12 @@ def check_image_size(file: str | Path | BytesIO, name: str | Path | None = None)
     A UserError, which begins with ``name``, by default ``file``, says that it has too many pixels, or a ratio of the
     sides above ``MAX_RATIO``. Return whether Pillow can open the file. If not, its reader reports what is wrong.
     """
-    is_image = True
+    is_image, limit = True, max_pixels()
     try:
         with Image.open(file) as header:
             shape = header.height, header.width
     except Image.DecompressionBombError:
-        shape = MAX_PIXELS, 2
+        shape = limit, 2
     except Exception:  # a missing file, an address, not an image, or any error of a decoder
         is_image, shape = False, _shape_of_bands(file)
     if problem := _too_large(shape):
@@ -78,8 +77,8 @@ def check_frames(size: tuple[int, int], number: int = 1) -> None:
     """Raise a FileError if the frames of a video would take gigabytes; the caller adds the name of the file."""
     if problem := _too_large(size):
         raise FileError(f'a frame {problem}')
-    if 3 * number * math.prod(size) > MAX_VALUES:
-        limit = f'{MAX_VALUES // 3:,} pixels'
+    if number * math.prod(size) > (most := VALUES * max_pixels() // 3):
+        limit = f'{most:,} pixels'
         raise FileError(f'has frames of {size[0]}x{size[1]}: {number} of them are more than {limit}: {LARGER}')
 
 
@@ -87,8 +86,8 @@ def check_scores(
     size: tuple[int, int], num_classes: int, name: str, advice: str = "take type='vt.LargeImageSegmentor'"
 ) -> None:
     """Raise a UserError if the scores of an image, one per pixel and class, would take many gigabytes."""
-    if math.prod(size) * num_classes > MAX_VALUES:
-        most = MAX_VALUES // num_classes / 10**6
+    if math.prod(size) * num_classes > VALUES * max_pixels():
+        most = VALUES * max_pixels() // num_classes / 10**6
         reason = f'{num_classes} classes take at most {most:.0f} million'
         raise UserError(f'{name} has {size[0]}x{size[1]} pixels: {reason}; {advice}')
 
@@ -101,10 +100,9 @@ def drawn_size(size: tuple[int, int]) -> tuple[int, int]:
 
 def _too_large(shape: Sequence[int]) -> str | None:
     height, width = shape if len(shape) == 2 else sorted((0, 0, *shape))[-2:]  # there may be more channels than rows
-    if height * width > MAX_PIXELS:
-        return f'has more than {MAX_PIXELS:,} pixels: {LARGER}'
-    if math.prod(shape) > MAX_VALUES:
-        return f'has more than {MAX_VALUES:,} values: {LARGER}'
+    for what, number, most in (('pixels', height * width, 1), ('values', math.prod(shape), VALUES)):
+        if number > most * max_pixels():
+            return f'has more than {most * max_pixels():,} {what}: {LARGER}'
     if len(shape) > 1 and (max(height, width) > MAX_RATIO * min(height, width) or not width):
         return f'has {height}x{width} pixels: one side is more than {MAX_RATIO} times the other, cut it into pieces'
     return None

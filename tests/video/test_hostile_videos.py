@@ -26,7 +26,7 @@ def changing(path, sizes):
 
 @pytest.mark.parametrize('size', [(1200, 1000), (16, 4000)])
 def test_large_frames_are_refused(size, tmp_path, monkeypatch):
-    monkeypatch.setattr(image_bounds, 'MAX_PIXELS', 10**6)
+    monkeypatch.setattr(image_bounds, 'max_pixels', lambda: 10**6)
     path = write(tmp_path / 'a.avi', [np.zeros((*size, 3), np.uint8)] * 2, 'MJPG', size=size)
     with pytest.raises(FileError, match='a frame has'):
         LoadClips(clip_length=2, num_clips=1)(dict(img_path=str(path)))
