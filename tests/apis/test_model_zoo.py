@@ -103,3 +103,21 @@ def test_mmpretrains_functions_know_the_names_when_they_are_told(monkeypatch):
     assert type(model.backbone) is vt.VTResNet
     result = mmpretrain.inference_model('vt-resnet18-half_digits', np.full((32, 32, 3), 200, np.uint8))
     assert result['pred_class'] in tuple('0123456789')
+
+
+def test_a_model_is_initialised_without_reading_files_or_building_data(tmp_path):
+    weights = "dict(type='Pretrained', checkpoint='https://nowhere.invalid/a.pth')"
+    (tmp_path / 'a.py').write_text(
+        f'_base_ = {str(apis.find_config("vt-resnet18-half_digits"))!r}\n'
+        f"model = dict(backbone=dict(init_cfg={weights}))\ntest_dataloader = dict(dataset=dict(split='nowhere'))"
+    )
+    model = apis.get_model(tmp_path / 'a.py')
+    assert model.dataset_meta['classes'] == tuple('0123456789')
+    assert model.head.fc.weight.std().item() == pytest.approx(0.01, rel=0.2)  # as the head's init_cfg says
+    assert model.backbone.init_cfg['checkpoint'].endswith('a.pth')  # for init_weights
+    first = model.head.fc.weight.clone()
+    model.backbone.init_cfg = None
+    model.init_weights()
+    assert not torch.equal(first, model.head.fc.weight)
+    with pytest.raises(UserError, match=r'there is no checkpoint none\.pth'):
+        apis.get_model(tmp_path / 'a.py', backbone=dict(init_cfg=dict(type='Pretrained', checkpoint='none.pth')))

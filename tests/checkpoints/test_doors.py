@@ -62,6 +62,12 @@ OURS = {
     'load_weights': lambda path: load_weights(nn.Linear(1, 1), path),
     'publish': lambda path: publish(path, path.with_suffix('.safetensors')),
     'get_model': lambda path: get_model('vt-resnet18-half_digits', path),
+    'get_model from initial weights': lambda path: get_model(
+        'vt-resnet18-half_digits', backbone=dict(init_cfg=pretrained(path))
+    ),
+    'get_model from initial weights of a library': lambda path: get_model(
+        'resnet18_8xb32-90e_in1k', backbone=dict(init_cfg=pretrained(path))
+    ),
     'a run from it': lambda path: runner_of(path).train(),
     'a run that is resumed': lambda path: runner_of(path, resume=True).train(),
     'a test': lambda path: runner_of(path).load_checkpoint(str(path)),

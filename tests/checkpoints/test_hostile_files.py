@@ -133,6 +133,16 @@ def test_an_archive_that_declares_more_than_it_holds_is_refused(tmp_path):
     assert 'bytes and expands to 10,000,' in read(path)
 
 
+def test_tensors_before_pytorch_0_2_and_numbers_of_another_order_of_bytes(tmp_path):
+    path, new = tmp_path / 'a.pth', odd_files.named('torch.FloatTensor') + b')R('
+    state = odd_files.storage() + b'K\x00' + odd_files.call('torch.Size', odd_files.numbers(2, 2))
+    odd_files.archive(path, odd_files.checkpoint(new + state + odd_files.numbers(2, 1) + b'tb'))
+    assert read(path)['more'].tolist() == [[0, 0], [0, 0]]
+    with zipfile.ZipFile(path, 'a') as archive:
+        archive.writestr('a/byteorder', b'big')
+    assert 'the bytes of its numbers are not in the order of this machine' in read(path)
+
+
 def test_what_a_file_asks_numpy_for_is_not_done(tmp_path):
     """With numpy's own constructors among the safe globals such a file has numpy follow a pointer of its choice."""
 
