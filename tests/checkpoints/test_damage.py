@@ -4,6 +4,7 @@ import itertools
 import os
 import random
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
@@ -100,8 +101,8 @@ def run(tmp_path):
 
 
 def newest(run):
-    path, passed_over = find_newest_checkpoint(run)
-    return path and path.name, {path.name: reason for path, reason in passed_over}
+    found, passed_over = find_newest_checkpoint(run)
+    return found and Path(found.name).name, {path.name: reason for path, reason in passed_over}
 
 
 def test_the_highest_position_is_the_newest(run):

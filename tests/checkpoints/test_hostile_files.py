@@ -14,7 +14,7 @@ from checkpoints.hostile_files import Call, checkpoint_with, in_checkpoint, pyth
 from mmengine.logging import HistoryBuffer
 from safetensors.torch import save
 
-from vt.checkpoints.reading import find_newest_checkpoint, load_checkpoint, read_position
+from vt.checkpoints.reading import find_newest_checkpoint, load_checkpoint
 from vt.errors import UserError
 
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -65,7 +65,7 @@ def watch(tmp_path_factory):
     with watch.harmless():
         for path in sorted(folder.iterdir()):
             read(path)
-        assert find_newest_checkpoint(folder)[0].name == 'epoch_2.pth'
+        assert find_newest_checkpoint(folder)[0].name.endswith('epoch_2.pth')
     return watch
 
 
@@ -79,14 +79,14 @@ def test_a_file_is_data_and_nothing_of_it_happens(kind, tmp_path, marker, watch)
     path = tmp_path / ('a.safetensors' if 'safetensors' in kind else 'epoch_1.pth')
     FILES[kind](path, marker)
     with watch.events() as events:
-        content, position = read(path), read_position(path)
+        content = read(path)
         newest = find_newest_checkpoint(tmp_path)
     assert events == []
     assert not marker.exists()
     if isinstance(content, dict):
         assert all(type(tensor) is torch.Tensor and not vars(tensor) for tensor in content['state_dict'].values())
     if kind in hostile_files.FILES:
-        assert (content, newest) == (position, (None, [(path, content)]))
+        assert newest == (None, [(path, content)])
         with contextlib.suppress(Exception):
             torch.load(path, weights_only=False)
         assert marker.exists()  # what it is for

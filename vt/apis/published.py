@@ -69,6 +69,6 @@ def _saved_in(folder: str | PathLike) -> Path:
     path = file_in(folder, WEIGHTS)
     if not path.is_file():
         newest, _ = find_newest_checkpoint(folder)
-        advice = f'a checkpoint, such as {newest}' if newest else 'the path of a checkpoint'
+        advice = f'a checkpoint, such as {newest.name}' if newest else 'the path of a checkpoint'
         raise UserError(f'{folder} is not the folder of a saved model (it has no {WEIGHTS}): give {advice}')
     return path

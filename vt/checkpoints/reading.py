@@ -56,6 +56,13 @@ class Checkpoint:
         return self.content.get('meta') or {}
 
     @property
+    def position(self) -> tuple[int, int] | None:
+        """Epoch and iteration at which training can resume; None if there are only weights."""
+        meta = self.content.get('meta')
+        epoch, iteration = (meta.get('epoch', 0), meta.get('iter')) if isinstance(meta, dict) else (None, None)
+        return (epoch, iteration) if isinstance(epoch, int) and isinstance(iteration, int) else None
+
+    @property
     def dataset_meta(self) -> dict[str, Any]:
         """What the file says about the data set of its training, such as ``classes``."""
         return self.meta.get('dataset_meta') or {}
@@ -220,36 +227,31 @@ def own_checkpoints(folder: Path) -> list[tuple[int, str, str, Path]]:
     return sorted((int(match[3]), match[2], match[1], path) for match, path in matches if match)
 
 
-def find_newest_checkpoint(folder: str | Path) -> tuple[Path | None, list[tuple[Path, str]]]:
-    """Find the newest complete checkpoint of a work directory that training can resume from.
+def find_newest_checkpoint(folder: str | Path) -> tuple[Checkpoint | None, list[tuple[Path, str]]]:
+    """Read the newest complete checkpoint of a work directory that training can resume from.
 
     It is the one with the highest position among ``epoch_*.pth``, ``iter_*.pth`` and ``interrupted_iter_*.pth``. The
     best ones have no state of the optimizer.
 
     Returns:
-        Path of the checkpoint or None, and newer checkpoints that are damaged, each with the problem in one line.
+        The checkpoint or None, and newer ones that are damaged, by path, each with the problem in one line.
     """
-    complete: dict[Path, tuple[int, int]] = {}
-    damaged = []
+    complete, damaged = [], []
     for unit in ('epoch', 'iter'):
         for _, own_unit, prefix, path in reversed(own_checkpoints(Path(folder))):
             if own_unit != unit or prefix.startswith('best_'):
                 continue
-            position = read_position(path)
-            if isinstance(position, tuple):
-                complete[path] = position
+            try:
+                complete.append(read_resumable(path))
                 break
-            damaged.append((path, position))
-    return max(complete, key=complete.__getitem__, default=None), damaged
+            except UserError as error:
+                damaged.append((path, str(error)))
+    return max(complete, key=lambda held: held.position, default=None), damaged
 
 
-def read_position(path: str | Path) -> tuple[int, int] | str:
-    """Return epoch and iteration of a checkpoint, or why training cannot resume from it, without reading weights."""
-    try:
-        loaded = load_file(Path(path), map_location='meta')
-    except UserError as error:
-        return str(error)
-    meta = loaded.get('meta')
-    epoch, iteration = (meta.get('epoch', 0), meta.get('iter')) if isinstance(meta, dict) else (None, None)
-    is_position = isinstance(epoch, int) and isinstance(iteration, int)
-    return (epoch, iteration) if is_position else f'{path} contains only weights'
+def read_resumable(path: Path) -> Checkpoint:
+    """Read a checkpoint that training can resume from; raises as :func:`load_checkpoint`, and for weights alone."""
+    held = Checkpoint(str(path), load_file(path))
+    if held.position is None:
+        raise UserError(f'{path} contains only weights')
+    return held

@@ -1,6 +1,7 @@
 """Command of ``vt train``: train a model from a config."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,20 +25,21 @@ def train(args: argparse.Namespace) -> None:
     """Train, and write settings, scores and times to ``training.json`` in the work directory."""
     run = training_run(args)
     cfg, digest = run.cfg, digest_config(run.cfg)
-    start = args.resume or start_of(cfg)
-    if args.new_schedule and not start:
+    asked = args.resume or start_of(cfg)
+    if args.new_schedule and not asked:
         raise UserError('--new-schedule is for a resumed run: add --resume')
-    with use_work_directory(cfg.work_dir, start) as (checkpoint, notes):
-        if not checkpoint and cfg.get('load_from'):
+    with use_work_directory(cfg.work_dir, asked) as start:
+        notes, is_new = [*start.notes], start.checkpoint is None
+        if is_new and cfg.get('load_from'):
             require_file(cfg.load_from, 'checkpoint for load_from:')
-        if not (args.skip_data_check or checkpoint):  # a resumed run was checked before
+        if is_new and not args.skip_data_check:  # a resumed run was checked before
             notes += check_data(run.data, ('train', 'val'))
-        notes += [] if checkpoint else compare_preparation(cfg)
+        notes += compare_preparation(cfg) if is_new else []
         if args.skip_data_check:
             cfg.default_hooks.pop('rehearsal', None)
         runner = build_prepared(run)
         runner.is_repeatable = True
-        runner.start_from(checkpoint, notes, args.new_schedule)
+        runner.start_from(replace(start, notes=tuple(notes)), args.new_schedule)
         if args.new_schedule and not any(isinstance(hook, ResumeHook) for hook in runner.hooks):
             raise UserError('--new-schedule needs vt.ResumeHook, which the config disables (default_hooks.resume)')
         runner.train()

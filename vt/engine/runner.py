@@ -3,7 +3,6 @@
 import copy
 import io
 import logging
-from collections.abc import Iterable
 from contextlib import AbstractContextManager, closing, redirect_stdout
 from dataclasses import asdict, replace
 from fractions import Fraction
@@ -20,18 +19,20 @@ from mmengine.logging import MMLogger
 from mmengine.model import is_model_wrapper
 from mmengine.optim import BaseOptimWrapper, OptimWrapper, OptimWrapperDict
 from mmengine.runner import BaseLoop, IterBasedTrainLoop, Runner
+from mmengine.runner.checkpoint import load_state_dict
 from torch import nn
 from torch.distributed.fsdp import FSDPModule
 from torch.utils.data import DataLoader
 
 from vt.checkpoints.inert import make_plain
 from vt.checkpoints.loading import weights_only
+from vt.checkpoints.reading import Checkpoint
 from vt.checkpoints.weights import load_own_parts, unwrap
 from vt.engine.checks.parameter_rules import require_multiplied
 from vt.engine.interruption.checkpoint_hook import refuse_places
 from vt.engine.interruption.resumed_settings import refuse_other_classes
 from vt.engine.interruption.seeds import seeded_loader
-from vt.engine.interruption.work_directory import start_of, use_work_directory
+from vt.engine.interruption.work_directory import Start, start_of, use_work_directory
 from vt.engine.processes.sharding import ShardSettings, checkpoint_of, gather, like, shard_run
 from vt.errors import UserError
 from vt.files import interpreting, replacing, write_atomically
@@ -64,6 +65,7 @@ class VTRunner(Runner):
     """
 
     given: Config | None = None  # the config as it was before the start of the training was entered
+    held: Checkpoint | None = None  # what the training continues, where it was read already
     is_repeatable = False  # whether the command line of this process began the run
     data: Data | None = None  # data sets that are built already
     _dropped: frozenset[str] = frozenset()
@@ -193,8 +195,15 @@ class VTRunner(Runner):
             shard_run(self, self.sharding)
 
     def load_checkpoint(self, filename: str, *args, **kwargs) -> dict:
-        with weights_only(), redirect_stdout(io.StringIO()):  # mmengine prints the name of its reader
-            return super().load_checkpoint(filename, *args, **kwargs)
+        """Load weights; a checkpoint that the choice of the start has read is not read again."""
+        held, self.held = self.held, None
+        if held is None:
+            with weights_only(), redirect_stdout(io.StringIO()):  # mmengine prints the name of its reader
+                return super().load_checkpoint(filename, *args, **kwargs)
+        self.call_hook('after_load_checkpoint', checkpoint=held.content)
+        load_state_dict(unwrap(self.model), held.content['state_dict'])
+        self.logger.info(f'Load checkpoint from {filename}')
+        return held.content
 
     def save_checkpoint(self, out_dir: str, filename: str, *args, **kwargs) -> None:
         """Save; at every moment either the old file or the new one is there, whole. All processes call it."""
@@ -231,17 +240,18 @@ class VTRunner(Runner):
         """Train in a work directory of this run alone, which ``vt train`` has entered before: :meth:`start_from`."""
         if self.given is not None:
             return self._train()
-        with use_work_directory(self.work_dir, start_of(self.cfg)) as (checkpoint, notes):
-            self.start_from(checkpoint, notes)
+        with use_work_directory(self.work_dir, start_of(self.cfg)) as start:
+            self.start_from(start)
             return self._train()
 
-    def start_from(self, checkpoint: str | None, notes: Iterable[str] = (), new_schedule: bool = False) -> None:
-        """Enter the checkpoint from which the training continues, None for a new one, and lines for the log."""
-        self.given = copy.deepcopy(self.cfg)
-        self.cfg.resume, self.cfg.load_from = checkpoint is not None, checkpoint or self.cfg.get('load_from')
+    def start_from(self, start: Start, new_schedule: bool = False) -> None:
+        """Enter where the training starts."""
+        self.given, self.held = copy.deepcopy(self.cfg), start.held
+        self.cfg.resume = start.checkpoint is not None
+        self.cfg.load_from = start.checkpoint or self.cfg.get('load_from')
         self.cfg.new_schedule = new_schedule or self.cfg.get('new_schedule', False)
         self._resume, self._load_from = self.cfg.resume, self.cfg.load_from
-        for note in notes:
+        for note in start.notes:
             self.logger.warning(note)
 
     def _train(self) -> nn.Module:

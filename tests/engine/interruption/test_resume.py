@@ -4,10 +4,11 @@ import os
 
 import pytest
 import torch
-from engine.interruption.small_runs import Score, checkpoints_in, loader, log_of, train_few, train_small
+from engine.interruption.small_runs import KINDS, Score, checkpoints_in, loader, log_of, train, train_few, train_small
 from run_comparison import assert_same_end
 from tool_runner import succeed
 
+from vt.checkpoints import reading
 from vt.errors import UserError
 
 BEST = dict(checkpoint=dict(save_best='mean', rule='greater'))  # written after the validation
@@ -79,3 +80,12 @@ def test_batches_of_a_batch_sampler_go_on_too(tmp_path):
     train_small(tmp_path / 'parts', 2, train_dataloader=sampled, **BEST)
     train_small(tmp_path / 'parts', train_dataloader=sampled, resume=True, **BEST)
     assert_same_end(tmp_path / 'whole', tmp_path / 'parts')
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_a_checkpoint_is_read_once_to_continue_from_it(kind, tmp_path, monkeypatch):
+    train(tmp_path, kind)
+    load, read = reading.load_file, []
+    monkeypatch.setattr(reading, 'load_file', lambda path, *args: [read.append(path), load(path, *args)][1])
+    train(tmp_path, kind)
+    assert [path.parent for path in read] == [tmp_path]

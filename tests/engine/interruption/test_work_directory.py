@@ -88,8 +88,10 @@ def test_where_a_run_starts(lying, asked, expected, tmp_path, monkeypatch):
         Path(name).parent.mkdir(exist_ok=True)
         torch.save(dict(meta=dict(epoch=step // 5, iter=step)), name) if step else Path(name).write_bytes(b'damaged')
     if expected is None or (expected.endswith('.pth') and ' ' not in expected):
-        with use_work_directory('run', asked) as (checkpoint, _):
-            assert checkpoint == expected
+        with use_work_directory('run', asked) as start:
+            assert start.checkpoint == expected
+            assert start.held is None or start.held.name == expected
+            assert start.held or asked not in ('auto', 'run') or not expected
     else:
         with pytest.raises(UserError) as error, use_work_directory('run', asked):
             pass
@@ -103,11 +105,11 @@ def job(tmp_path, monkeypatch):
     def start(name, restarts, end=None):
         monkeypatch.setenv('TORCHELASTIC_RUN_ID', name)
         monkeypatch.setenv('TORCHELASTIC_RESTART_COUNT', str(restarts))
-        with suppress(KeyError), use_work_directory(str(tmp_path), None) as (checkpoint, _):
+        with suppress(KeyError), use_work_directory(str(tmp_path), None) as found:
             torch.save(dict(meta=dict(epoch=1, iter=5)), tmp_path / 'epoch_1.pth')
             if end is not None:
                 raise end
-        return checkpoint and Path(checkpoint).name
+        return found.checkpoint and Path(found.checkpoint).name
 
     return start
 

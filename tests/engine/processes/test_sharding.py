@@ -6,6 +6,7 @@ import random
 import shutil
 import signal
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -137,7 +138,7 @@ def test_killed_while_saving(tmp_path):
         newest, damaged = find_newest_checkpoint(run)
         assert not damaged, damaged
         if ended == [-signal.SIGKILL] * 2:
-            found.append((len(unfinished(run)), newest and newest.name))
+            found.append((len(unfinished(run)), newest and Path(newest.name).name))
         else:  # it had come to its end
             assert 0 in ended, processes[0].stderr
             shutil.rmtree(run)

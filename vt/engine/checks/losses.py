@@ -102,5 +102,5 @@ def _name_files(data_batch: Any) -> list[str]:
 
 
 def _last_checkpoint(runner: Runner) -> str:
-    path, _ = find_newest_checkpoint(runner.work_dir)
-    return f'{path} (continue with --resume)' if path else 'none, since none was written before'
+    newest, _ = find_newest_checkpoint(runner.work_dir)
+    return f'{newest.name} (continue with --resume)' if newest else 'none, since none was written before'

@@ -6,14 +6,15 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from filelock import FileLock, Timeout
 from mmengine.config import Config
 from mmengine.dist import broadcast_object_list, is_main_process
 
-from vt.checkpoints.reading import find_newest_checkpoint, own_checkpoints
+from vt.checkpoints.reading import Checkpoint, find_newest_checkpoint, own_checkpoints
 from vt.engine.prepare import require_file
 from vt.engine.processes.distributed import any_process, number_in
 from vt.errors import FileError, UserError
@@ -25,13 +26,28 @@ LOCK, RECORD = 'run.lock', 'training.json'
 RESTARTS = ('TORCHELASTIC_RESTART_COUNT', 'SLURM_RESTART_COUNT')
 
 
+@dataclass(frozen=True)
+class Start:
+    """Where a training starts.
+
+    Attributes:
+        checkpoint: path or address of the checkpoint that it continues; None for the beginning.
+        notes: lines for the log.
+        held: the checkpoint, where it was read already.
+    """
+
+    checkpoint: str | None
+    notes: tuple[str, ...] = ()
+    held: Checkpoint | None = None
+
+
 def start_of(cfg: Config) -> str | None:
     """Return what a config asks to resume from, as ``--resume`` does: see :func:`use_work_directory`."""
     return (cfg.get('load_from') or 'auto') if cfg.get('resume') else None
 
 
 @contextmanager
-def use_work_directory(work_dir: str, start: str | None) -> Iterator[tuple[str | None, list[str]]]:
+def use_work_directory(work_dir: str, start: str | None) -> Iterator[Start]:
     """Use a work directory for one training, and choose the checkpoint that it resumes from.
 
     Enter it in all processes. A training continues the newest checkpoint of its folder, or needs a folder without
@@ -43,7 +59,7 @@ def use_work_directory(work_dir: str, start: str | None) -> Iterator[tuple[str |
             checkpoint, a URL, or None.
 
     Yields:
-        The checkpoint, or None to start from the beginning; lines for the log.
+        Where the training starts.
 
     Raises:
         UserError: another training uses the folder, it has files of an earlier run, or all checkpoints are damaged.
@@ -51,7 +67,7 @@ def use_work_directory(work_dir: str, start: str | None) -> Iterator[tuple[str |
     was_restarted = any_process(any(number_in(name) > 0 for name in RESTARTS))
     with lock_folder(Path(work_dir)) if is_main_process() else nullcontext() as lock:
         # The main process chooses, since a file system may look different to other processes.
-        choice: list[Any] = [None]
+        choice, held = [None], None
         if lock is not None:
             job = f'job {os.environ.get("SLURM_JOB_ID") or os.environ.get("TORCHELASTIC_RUN_ID") or "of this machine"}'
             lock.seek(0)
@@ -59,13 +75,14 @@ def use_work_directory(work_dir: str, start: str | None) -> Iterator[tuple[str |
             has_begun = was_restarted and lock.read().endswith(f', {job}\n')
             if not has_begun:
                 lock.truncate(0)
-            choice[0] = choose_start(Path(work_dir), start, has_begun)  # takes time, and may be killed
+            found = choose_start(Path(work_dir), start, has_begun)  # takes time, and may be killed
+            choice, held = [replace(found, held=None)], found.held
             lock.truncate(0)
             date = time.strftime('%Y-%m-%d %H:%M:%S')
             lock.write(f'process {os.getpid()} on {socket.gethostname()} since {date}, {job}\n')
             lock.flush()
         broadcast_object_list(choice)
-        yield choice[0]
+        yield replace(choice[0], held=held)
         if lock is not None:
             lock.truncate(0)
 
@@ -101,7 +118,7 @@ def lock_folder(folder: Path) -> Iterator[TextIO]:
         yield file
 
 
-def choose_start(folder: Path, start: str | None, is_own: bool) -> tuple[str | None, list[str]]:
+def choose_start(folder: Path, start: str | None, is_own: bool) -> Start:
     """Choose the checkpoint that a training in a folder resumes from, see :func:`use_work_directory`.
 
     Args:
@@ -109,8 +126,7 @@ def choose_start(folder: Path, start: str | None, is_own: bool) -> tuple[str | N
         start: value of ``--resume``, or None.
         is_own: whether this run, before it was restarted, has written what is in the folder.
 
-    Returns:
-        The checkpoint or None, and lines for the log about checkpoints not used.
+    The notes are about checkpoints not used.
     """
     newest, damaged = find_newest_checkpoint(folder)
     start = 'auto' if is_own and (newest or damaged) else start
@@ -125,16 +141,19 @@ def choose_start(folder: Path, start: str | None, is_own: bool) -> tuple[str | N
         if lines and found is None:
             words = f'{folder if others is None else start} has no complete checkpoint'
             raise UserError(f'{lines[0]}; {words}: choose another --work-dir to start again')
-        checkpoint, notes = found and str(found), [f'{line}. Resuming from {found} instead' for line in lines]
+        checkpoint = found and found.name
+        notes = [f'{line}. Resuming from {checkpoint} instead' for line in lines]
         if found is None and others is not None:
             raise UserError(f'--resume {start}: the folder has no checkpoint')
         if found is None:
             notes = [f'There is nothing to resume in {folder}: training starts from the beginning']
     files += [RECORD] if os.path.lexists(folder / RECORD) else []
-    continues = checkpoint is not None and newest is not None and Path(checkpoint).resolve() == newest.resolve()
+    latest = Path(newest.name) if newest else None
+    continues = checkpoint is not None and latest is not None and Path(checkpoint).resolve() == latest.resolve()
     if files and not (is_own or continues):
         why = [f'{printable(line)};' for path, line in damaged if path.resolve() == Path(start or '').resolve()]
         why += [f'{folder} has files of an earlier run ({files[-1]}):']
-        how = f'--resume continues from {newest.name}' if newest else 'it has no checkpoint to resume from'
+        how = f'--resume continues from {latest.name}' if latest else 'it has no checkpoint to resume from'
         raise UserError(f'{why[0]} {how}; or choose another --work-dir')
-    return checkpoint, notes
+    held = next((each for each in (newest, others and others[0]) if each and each.name == checkpoint), None)
+    return Start(checkpoint, tuple(notes), held)
