@@ -32,8 +32,9 @@ def read_file(path: str) -> Config:
             try:
                 return Config.fromfile(path)
             finally:
-                MODULE2PACKAGE.clear()
                 MODULE2PACKAGE.update(before)
+                for name in MODULE2PACKAGE.keys() - before.keys():
+                    del MODULE2PACKAGE[name]
 
 
 @contextmanager

@@ -107,7 +107,7 @@ def draw_weights(model: nn.Module, files: Collection[str] = ()) -> None:
         model.init_weights()
     for part in model.modules():
         if isinstance(part, BaseModule):
-            vars(part).pop('init_weights')
+            vars(part).pop('init_weights', None)
             part.is_init = False
 
 
@@ -117,7 +117,7 @@ def _begin(part: nn.Module, files: Collection[str]) -> None:
     steps = [part.init_cfg] if isinstance(part.init_cfg, dict) else part.init_cfg or []
     named = [step for step in steps if step['type'] in PRETRAINED]
     asked = [step for step in named if str(step['checkpoint']) in files]
-    vars(part).update(dict.fromkeys(kept))
+    vars(part).update({name: value for name, value in dict.fromkeys(kept).items() if kept[name] not in files})
     if not named or (asked and getattr(part, 'loads_itself', False)):
         part.init_cfg, asked = kept['init_cfg'], []
     elif len(named) < len(steps):

@@ -88,8 +88,9 @@ def prepare_as_published(cfg: Config, address: str | None, is_told: bool = True)
 
 
 def named_weights(options: Any) -> list[str]:
-    """Return the files in every ``init_cfg=dict(type='Pretrained', ...)`` of a model's options."""
-    return [str(part.get('checkpoint')) for part in dicts_in(options) if part.get('type') == 'Pretrained']
+    """Return the weights that ``init_cfg=dict(type='Pretrained', ...)`` and ``pretrained='NAME'`` of a model name."""
+    files = [str(part.get('checkpoint')) for part in dicts_in(options) if part.get('type') == 'Pretrained']
+    return files + [part['pretrained'] for part in dicts_in(options) if isinstance(part.get('pretrained'), str)]
 
 
 def compare_preparation(cfg: Config) -> list[str]:
