@@ -89,7 +89,7 @@ def test_all_functions_are_called():
 
 @pytest.mark.parametrize('name', CALLS)
 def test_a_call_changes_nothing(name, small_model, monkeypatch):
-    """But the two tables to which ``register_models`` adds VT are changed, as a person asks for it; here these copies."""
+    """But the two tables to which ``register_models`` adds VT, as a person asks for it; here they are copies."""
     monkeypatch.setattr(ModelHub, '_models_dict', dict(ModelHub._models_dict))
     monkeypatch.setattr(model_zoo, 'MODULE2PACKAGE', {})
     for each in SMALL:
