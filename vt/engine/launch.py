@@ -30,9 +30,8 @@ FETCHED = ('init_cfg', 'pretrained', 'teacher_cfg')
 def build_runner(cfg: Config, amp: bool = False) -> VTRunner:
     """Build the runner of a config: :class:`vt.VTRunner`, or the subclass of it that ``runner_type`` names.
 
-    It takes the steps of :func:`vt.engine.prepare.run_steps`, as ``vt train`` does. Its ``train()`` neither
-    checks the samples of the data nor writes ``training.json``. In one process SyncBN is replaced by BN, and the log
-    says so.
+    It takes the steps of :func:`vt.engine.prepare.config_steps`, as ``vt train`` does. Its ``train()`` neither checks
+    the samples of the data nor writes ``training.json``. In one process SyncBN is replaced by BN, and the log says so.
 
     Args:
         cfg: config, which is not changed; that of the runner has the default hooks and settings, too.

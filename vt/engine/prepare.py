@@ -38,12 +38,16 @@ from .timm_config import TIMM, read_timm_config
 DISTRIBUTION = 'visual-transformers'  # name for pip; vt on PyPI is another project
 NUM_FOLDS, FOLD_SEED = 5, 0  # defaults; samples are shuffled by a fixed seed, so that all runs have the same folds
 HELD_OUT = ('KFoldDataset', 'HeldOut')  # wrappers of training data, a part of which validates
+READ = 'image_size'  # the last step of reading
 UNREAD = (UserError, OSError)  # of data that cannot be read
 SIDES = ('scale', 'scales', 'size', 'crop_size', 'target_size')  # arguments of a step of a pipeline, in pixels
 
 
-def reading_steps() -> dict[str, 'Step']:
-    """Return the steps from the file of a config on, which every command takes, by their names."""
+def config_steps() -> dict[str, 'Step']:
+    """Return all steps from the file of a config to the settings of a run, in their order.
+
+    Every command takes those up to ``image_size``, see :func:`read_config`; a run takes all.
+    """
     return {
         '--cfg-options': enter_cfg_options,
         'fold': enter_fold,
@@ -51,12 +55,6 @@ def reading_steps() -> dict[str, 'Step']:
         'val_fraction': enter_val_fraction,
         'arguments': enter_arguments,
         'image_size': enter_image_size,
-    }
-
-
-def run_steps() -> dict[str, 'Step']:
-    """Return the steps that follow for a run."""
-    return {
         'check of the settings': lambda run: check_config(run.cfg, run.request.options),
         'processes': lambda run: join_processes(run.cfg),
         'classes of the data': enter_classes,
@@ -153,7 +151,7 @@ def prepare_in_steps(path: str, request: Request) -> Iterator[tuple[str, Run]]:
     """Yield the run of the config in the file, and again after each step of :func:`prepare`, with the step's name."""
     run = Run(_read_file(path), request)
     yield path, run
-    for name, step in (reading_steps() | run_steps()).items():
+    for name, step in config_steps().items():
         step(run)
         yield name, run
 
@@ -161,8 +159,9 @@ def prepare_in_steps(path: str, request: Request) -> Iterator[tuple[str, Run]]:
 def complete(cfg: Config, amp: bool = False) -> Run:
     """Return the run of a copy of a config, after the steps of a run; one that is complete does not change."""
     run = Run(copy.deepcopy(cfg), Request(amp=amp))
-    for step in run_steps().values():
-        step(run)
+    steps = config_steps()
+    for name in [*steps][[*steps].index(READ) + 1 :]:
+        steps[name](run)
     return run
 
 
@@ -176,10 +175,8 @@ def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
         path: path of the config, or ``timm:NAME``.
         options: options of ``--cfg-options`` by their keys, such as ``model.backbone.depth``.
     """
-    run = Run(_read_file(path), Request(options or {}))
-    for step in reading_steps().values():
-        step(run)
-    return run.cfg
+    steps = prepare_in_steps(path, Request(options or {}))
+    return next(run.cfg for name, run in steps if name == READ)
 
 
 def _read_file(path: str) -> Config:
