@@ -12,7 +12,20 @@ from mmengine.config import Config
 from mmengine.config.utils import MODULE2PACKAGE
 from torch import nn
 
-__all__ = ['Unpickler', 'name_classes', 'read_file', 'without_init_log']
+# Initialisers of mmengine look for it among the direct bases of a layer.
+from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
+from torch.nn.modules.module import _has_any_global_hook
+
+__all__ = [
+    'BatchNorm',
+    'Unpickler',
+    'has_hooks',
+    'name_classes',
+    'read_file',
+    'serialize',
+    'set_start',
+    'without_init_log',
+]
 
 
 _names_of_packages = Lock()
@@ -56,3 +69,20 @@ def without_init_log(model: nn.Module) -> Iterator[None]:
 def name_classes(dataset: Any, names: Sequence[str]) -> None:
     """Set the class names of a data set that has none; its public ``metainfo`` is a copy."""
     dataset._metainfo.setdefault('classes', names)
+
+
+def serialize(dataset: Any) -> None:
+    """Serialise the samples of a data set of mmengine that was loaded without it: mmengine does it when it loads."""
+    dataset.data_bytes, dataset.data_address = dataset._serialize_data()
+    dataset.serialize_data = True
+
+
+def set_start(runner: Any, resumes: bool, path: str | None) -> None:
+    """Set the checkpoint with which a runner of mmengine begins, an argument of its constructor alone."""
+    runner._resume, runner._load_from = resumes, path
+
+
+def has_hooks(part: nn.Module) -> bool:
+    """Whether calls of a module, or of all modules, have hooks, for which PyTorch has only private names."""
+    own = part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks
+    return bool(own) or _has_any_global_hook()

@@ -9,6 +9,8 @@ from typing import Any
 from mmengine.logging import print_log
 from mmpretrain.datasets import CustomDataset as PlainCustomDataset
 
+from vt.private_names import name_classes
+
 
 class CustomDataset(PlainCustomDataset):
     """MMPretrain's data set, with equal samples; a folder of classes is listed in a ninth of the time.
@@ -27,9 +29,9 @@ class CustomDataset(PlainCustomDataset):
             return super().load_data_list()
         entries = [*os.scandir(self.img_prefix)]
         names = sorted(entry.name for entry in entries if entry.is_dir())
-        classes = self.metainfo.get('classes') or names
+        name_classes(self, tuple(names))
+        classes = self.metainfo['classes']
         assert len(classes) == len(names), f'{self.img_prefix} has {len(names)} folders for {len(classes)} classes'
-        self._metainfo['classes'] = tuple(classes)
         self.folder_to_idx = {name: label for label, name in enumerate(names)}
         self.unused = [entry.path for entry in entries if not entry.is_dir()]
         samples, empty, self.label_counts = [], [], Counter()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
-from mmpretrain.datasets import KFoldDataset
+from mmengine.registry import DATASETS as ALL_DATASETS
 from PIL import Image
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -40,12 +40,14 @@ class Choice(NamedTuple):
 
 
 @DATASETS.register_module()
-class HeldOut(KFoldDataset):
+class HeldOut:
     """One of two parts of a data set: what trains, or a fraction of each class that is held out for validation.
 
     The choice depends on the names of the files, so a new image changes it little. Images that look the same, such as
     copies of another size or format, are in one part, lest the score be of images that were trained on. Where a large
     part of a class looks the same, as under a fixed camera, only those that are much nearer than others are.
+
+    All other attributes are those of the data set.
 
     Args:
         dataset: config of the data set.
@@ -63,12 +65,14 @@ class HeldOut(KFoldDataset):
     note = ''
 
     def __init__(self, dataset: dict, val_fraction: float, test_mode: bool = False, seed: int = 0) -> None:
-        self.val_fraction = val_fraction
-        super().__init__(dataset, test_mode=test_mode, seed=seed)
+        self.dataset, self.is_loaded = ALL_DATASETS.build(dataset), False
+        self.val_fraction, self.test_mode, self.seed = val_fraction, test_mode, seed
+        if not dataset.get('lazy_init'):
+            self.full_init()
 
     def full_init(self) -> None:
         """Load the annotations, compare the images, and keep the samples of this part."""
-        if self._fully_initialized:
+        if self.is_loaded:
             return
         self.dataset.full_init()
         infos = [self.dataset.get_data_info(index) for index in range(len(self.dataset))]
@@ -78,17 +82,26 @@ class HeldOut(KFoldDataset):
         choice = choose_held_out(files, classes, self.val_fraction, self.seed)
         if not choice.held_out:
             raise UserError(f'val_fraction={self.val_fraction}: there are no two images of a class that differ')
-        self._ori_indices = [index for index in range(len(infos)) if (index in choice.held_out) == self.test_mode]
-        self.dataset = self.dataset.get_subset(self._ori_indices)
-        self._metainfo = self.dataset.metainfo
-        self._fully_initialized = True
+        own = [index for index in range(len(infos)) if (index in choice.held_out) == self.test_mode]
+        self.dataset, self.is_loaded = self.dataset.get_subset(own), True
         if not self.test_mode:
             absent = sorted({*classes} - {classes[index] for index in choice.held_out} - {None})
-            names = self._metainfo.get('classes') or {}
+            names = self.dataset.metainfo.get('classes') or {}
             words = _describe(choice, [str(names[label] if label < len(names) else label) for label in absent])
             words += '' if _can_compare(files) else '; images are not compared, copies may be in both'
-            numbers = f'{len(self._ori_indices):,} samples train, {len(choice.held_out):,} validate'
+            numbers = f'{len(own):,} samples train, {len(choice.held_out):,} validate'
             self.note = f'val_fraction={self.val_fraction}: {numbers}{words}'
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.dataset[index]
+
+    def __getattr__(self, name: str) -> Any:
+        if name == 'dataset':  # not set yet during a copy
+            raise AttributeError(name)
+        return getattr(self.dataset, name)
 
     def __repr__(self) -> str:
         part = 'the held-out part' if self.test_mode else 'the training part'

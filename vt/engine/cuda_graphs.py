@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
-from vt.models.checks import has_hooks
 from vt.ops.precision import constant_weights
+from vt.private_names import has_hooks
 
 from .checks.rehearsal import rehearsed_batches, unchanged_buffers
 from .speed_settings import parts_of

@@ -15,6 +15,7 @@ from mmpretrain.datasets import CustomDataset as PlainCustomDataset
 from vt.datasets.class_folders import CustomDataset
 from vt.datasets.folder_contents import describe_files, require_class_folders, require_split
 from vt.errors import UserError
+from vt.private_names import serialize
 
 from .checks.classes import labels_in
 from .checks.config import accepted_arguments
@@ -82,8 +83,7 @@ class Data:
         for part in parts:
             built = self.build(part)
             if isinstance(built, BaseDataset) and part.get('serialize_data', True) and not built.serialize_data:
-                built.data_bytes, built.data_address = built._serialize_data()  # else only done when it is loaded
-                built.serialize_data = True
+                serialize(built)
 
     def count_labels(self, dataset: dict) -> Counter[int]:
         """Return the number of samples with each label in a data set."""

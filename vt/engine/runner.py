@@ -40,6 +40,7 @@ from vt.models.layer_depths import depths_in_model
 from vt.models.optimize import optimize_for
 from vt.models.recomputation import keep_statistics_in_backward
 from vt.ops.token_products import choose_token_library
+from vt.private_names import set_start
 from vt.registry import HOOKS, RUNNERS
 
 from .batch_size import find_left_out_samples
@@ -188,7 +189,7 @@ class VTRunner(Runner):
     def load_or_resume(self) -> None:
         """Load what the config names; with ``fsdp`` shard then what is trained."""
         trains = isinstance(self.optim_wrapper, BaseOptimWrapper)
-        if trains and not (self.iter or self._load_from or self._resume):
+        if trains and not (self.iter or self.cfg.get('load_from') or self.cfg.get('resume')):
             load_own_parts(self.model)
         super().load_or_resume()
         if trains and self.sharding and not isinstance(self.model, FSDPModule):
@@ -250,7 +251,7 @@ class VTRunner(Runner):
         self.cfg.resume = start.checkpoint is not None
         self.cfg.load_from = start.checkpoint or self.cfg.get('load_from')
         self.cfg.new_schedule = new_schedule or self.cfg.get('new_schedule', False)
-        self._resume, self._load_from = self.cfg.resume, self.cfg.load_from
+        set_start(self, self.cfg.resume, self.cfg.load_from)
         for note in start.notes:
             self.logger.warning(note)
 

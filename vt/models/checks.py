@@ -8,7 +8,6 @@ import torch
 from mmcv.cnn import build_norm_layer
 from mmpretrain.models.losses import CrossEntropyLoss
 from torch import nn
-from torch.nn.modules.module import _has_any_global_hook
 
 from vt.errors import UserError
 from vt.registry import MODELS
@@ -112,9 +111,3 @@ def require_unused_loss(owner: str, head: nn.Module) -> None:
         )
     if head.cal_acc:
         raise UserError(f'{owner}: head.cal_acc has no effect, because labels are mixed; remove it')
-
-
-def has_hooks(part: nn.Module) -> bool:
-    """Whether calls of a module, or of all modules, have hooks, for which PyTorch has only private names."""
-    own = part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks
-    return bool(own) or _has_any_global_hook()

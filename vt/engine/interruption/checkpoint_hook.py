@@ -48,8 +48,9 @@ class CheckpointHook(PlainCheckpointHook):
         super().before_train(runner)
         # What this hook has written and may remove, by the prefix of the name, oldest first.
         self._own: dict[str, list[Path]] = self._find_own(runner) if runner.iter else {}
-        start, step = Path(self.out_dir, Path(runner._load_from or '').name), dict(epoch=runner.epoch, iter=runner.iter)
-        continues = runner.iter and start.is_file() and start.resolve() == Path(runner._load_from).resolve()
+        given = Path(runner.cfg.get('load_from') or '')
+        start, step = Path(self.out_dir, given.name), dict(epoch=runner.epoch, iter=runner.iter)
+        continues = runner.iter and start.is_file() and start.resolve() == given.resolve()
         is_step = start.name == self.filename_tmpl.format(step[self._unit])
         self._begin = runner.iter
         self._saved = runner.iter if continues and is_step else None  # iteration of the last such file

@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from mmengine.model import MMDistributedDataParallel
 from torch import distributed, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from vt.errors import UserError
+from vt.private_names import BatchNorm
 from vt.registry import MODEL_WRAPPERS
 
 
-class CPUSyncBatchNorm(nn.BatchNorm2d, _BatchNorm):  # the initialisers of mmengine ask for direct bases
+class CPUSyncBatchNorm(nn.BatchNorm2d, BatchNorm):  # the initialisers of mmengine ask for direct bases
     """``nn.SyncBatchNorm`` over gloo: mean and variance are computed over the batches of all processes.
 
     Batches may differ in size. Parameters, buffers and their names are those of BN. In evaluation and with one process

@@ -21,8 +21,8 @@ from vt.ops.maps import to_pixels
 from vt.ops.precision import has_autocast, of_weights
 from vt.ops.triton_check import is_exporting
 from vt.ops.triton_path import MOST_LEVELS
+from vt.private_names import has_hooks
 
-from ..checks import has_hooks
 from .grouped_linear import GroupedLinear
 from .learned_tokenizers import FilterTokenizer
 from .projector import Projector
