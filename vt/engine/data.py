@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.registry import DATASETS
@@ -49,11 +50,11 @@ class Data:
 
     def build(self, dataset: dict, where: str = 'the data set') -> Any:
         """Return the data set of a config, perhaps without its samples; ``where`` is its place, for messages."""
-        known = next((built for config, built in self._built if config == dataset), None)
+        known = next((built for config, built in self._built if are_equal(config, dataset)), None)
         if known is None:
             with naming_part(f'building {where}'):
                 known = self._build(dataset)
-            self._built.append((copy.deepcopy(dict(dataset)), known))
+            self._built.append((copy_plain(dataset), known))
         return known
 
     def load(self, dataset: dict, where: str = 'the data set') -> Any:
@@ -118,7 +119,7 @@ class Data:
     def _listed(self, dataset: dict) -> Any:
         """Return a data set of the same class folders, whose samples are used in another way."""
         for config, built in self._built:
-            if {**config, **dict.fromkeys(USES)} == {**dataset, **dict.fromkeys(USES)}:
+            if are_equal({**config, **dict.fromkeys(USES)}, {**dataset, **dict.fromkeys(USES)}):
                 self._load(config, 'the data set')
                 return built
         return None
@@ -142,6 +143,23 @@ class Data:
         if not len(built):
             found = describe_files(built, folder) if folder else 'correct it in the config'
             raise UserError(f'{where} is empty: {found}')
+
+
+def copy_plain(value: Any) -> Any:
+    """Copy the dicts and lists of a config; other objects stay the same."""
+    if isinstance(value, dict):
+        return {key: copy_plain(item) for key, item in value.items()}
+    return type(value)(map(copy_plain, value)) if isinstance(value, (list, tuple)) else value
+
+
+def are_equal(one: Any, other: Any) -> bool:
+    """Return whether two configs are equal, also with arrays in them."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(are_equal(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(are_equal, one, other))
+    is_array = isinstance(one, np.ndarray) or isinstance(other, np.ndarray)
+    return np.array_equal(one, other) if is_array else one == other
 
 
 def given(built: Any) -> dict:
