@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Collection
-from copy import deepcopy
 from functools import partial
 
 import torch
@@ -71,9 +70,9 @@ def build_model(cfg: Config) -> nn.Module:
     """Build the model of a config without a runner, for one process; its weights are not initialised."""
     if 'data_preprocessor' in cfg:
         cfg.model.setdefault('data_preprocessor', cfg.data_preprocessor)  # as mmengine's runner does
-    model = deepcopy(cfg.model)
+    model = dict(cfg.model)
     if (model.get('train_cfg') or {}).get('augments'):  # else MMPretrain sets it with a line in the log
-        model.setdefault('data_preprocessor', {})['to_onehot'] = True
+        model['data_preprocessor'] = dict(model.get('data_preprocessor') or {}, to_onehot=True)
     return revert_sync_batchnorm(build(MODELS, model, cfg.get('default_scope')))
 
 
