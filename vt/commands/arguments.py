@@ -3,6 +3,7 @@
 import argparse
 import ast
 import contextlib
+import gc
 import os
 import pkgutil
 import re
@@ -53,6 +54,7 @@ def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -
             function = pkgutil.resolve_name(f'{package}{command}')
         if hasattr(args, 'config'):
             args.config = find_source(args.config)
+        gc.freeze()  # the libraries, which a collection would look through
         with weights_only(unless=getattr(args, 'trust_checkpoint', False)):
             function(args)
 

@@ -30,7 +30,7 @@ from vt.untrusted_text import check_class_names
 from .labels import Labels, find_label_problems, find_values, labels_of
 from .samples import Problem, Sample, SampleReader, infos_of, missing
 
-MOST_LISTED = 20_000  # files of a list that are looked up, or samples that are read, before a run
+MOST_LISTED, MOST_READ = 20_000, 2_000  # files of a list that are looked up, and samples that are read, before a run
 SECONDS = 1.0  # time in which samples of a split are read before a run
 LEAST = 256  # samples with masks or bands, or videos, that are read before a run, however long it takes
 PER_FILE = ('duplicate', 'turned', 'frames', 'depth')  # warnings of which the first is shown, and how many there are
@@ -135,7 +135,7 @@ class Source:
         dataset, reader, number = self.dataset, self.reader, len(self.dataset)
         if not (whole or self.has_files):
             return
-        indices = range(number) if whole else np.random.default_rng(0).permutation(number)[:MOST_LISTED].tolist()
+        indices = range(number) if whole else np.random.default_rng(0).permutation(number)[:MOST_READ].tolist()
         is_more = reader.load_mask or reader.load_clips or isinstance(reader.load_image, LoadBands)
         least, end = number if whole else LEAST if is_more else 0, time.monotonic() + SECONDS
 

@@ -129,7 +129,7 @@ class SampleReader:
     def _outside(self, labels: list[int], ignored: int | None = None) -> list[str]:
         """Return what is wrong with labels outside the classes that are not ``ignored``."""
         number = self.num_classes
-        if number is None:
+        if number is None or (labels and min(labels) >= 0 and max(labels) < number):  # of a million samples
             return []
         return [
             f'has the label {label}, outside the {number} classes of {self.name} (0 to {number - 1})'
