@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 
 from vt.analysis.figures import image_cells, save_figure
 from vt.commands.attention import check_figure
+from vt.engine.config_parts import preparation_of
 from vt.engine.image_hooks import as_strip
-from vt.engine.preparation import preparation_of
 from vt.engine.prepare import read_config
 from vt.inference.test_set import build_test_set, name_class, spread_over_classes
 

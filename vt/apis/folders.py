@@ -21,7 +21,7 @@ import vt
 from vt.checkpoints.publishing import as_safetensors
 from vt.checkpoints.weights import unwrap
 from vt.engine.checks.config import check_part
-from vt.engine.preparation import preparation_of
+from vt.engine.config_parts import preparation_of
 from vt.engine.prepare import DISTRIBUTION
 from vt.errors import UserError
 from vt.files import file_in, interpreting, read_json, write_atomically

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from vt.checkpoints.formats.recognise import to_own_names
 from vt.checkpoints.publishing import write_published
 from vt.checkpoints.weights import COMPUTED
-from vt.engine.preparation import preparation_of
+from vt.engine.config_parts import preparation_of
 from vt.errors import UserError
 from vt.inference.inputs import input_shape
 from vt.untrusted_text import printable

@@ -14,7 +14,7 @@ from mmpretrain.models import MultiLabelClsHead
 from vt.apis import predict_exported
 from vt.apis.exporting import Run
 from vt.apis.inferencers import inferencer_of
-from vt.engine.preparation import preparation_of
+from vt.engine.config_parts import preparation_of
 from vt.engine.reporting import describe, in_one_line
 from vt.errors import UserError
 from vt.files import PACKAGE, write_atomically

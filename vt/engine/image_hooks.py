@@ -19,8 +19,8 @@ from vt.errors import UserError
 from vt.files import replacing
 from vt.registry import HOOKS
 
+from .config_parts import preparation_of
 from .output_paths import distinct_paths
-from .preparation import preparation_of
 
 
 @HOOKS.register_module()

@@ -18,8 +18,7 @@ from vt.errors import UserError
 from vt.private_names import without_init_log
 from vt.registry import build
 
-from .config_parts import model_of
-from .preparation import check_image_channels
+from .config_parts import check_image_channels, model_of
 from .prepare import Run, complete
 from .runner import VTRunner
 
@@ -40,7 +39,7 @@ def build_runner(cfg: Config, amp: bool = False) -> VTRunner:
 
     Raises:
         UserError: ``runner_type`` is another class, the optimizer is sharded without the key ``fsdp``, or as from
-            :func:`vt.engine.preparation.check_image_channels`.
+            :func:`vt.engine.config_parts.check_image_channels`.
     """
     return build_prepared(complete(cfg, amp))
 

@@ -25,12 +25,11 @@ from vt.hints import as_typed
 from vt.private_names import read_file
 
 from .checks.config import accepted_arguments, check_config, find_types
-from .config_parts import LOADERS, datasets_of, find_wrapper, leaves, model_of, steps_in
+from .config_parts import LOADERS, Preparation, datasets_of, find_wrapper, leaves, model_of, preparation_of, steps_in
 from .data import Data
 from .default_hooks import enter_defaults
 from .imbalance import enter_imbalance
 from .num_classes import enter_num_classes
-from .preparation import Preparation, preparation_of
 from .processes.distributed import join_processes
 from .reporting import in_one_line
 from .timm_config import TIMM, read_timm_config

@@ -12,8 +12,7 @@ from vt.checkpoints.public import fetching, torchvision_weights
 from vt.errors import UserError
 from vt.registry import dicts_in
 
-from .config_parts import leaves
-from .preparation import Preparation, preparation_of
+from .config_parts import Preparation, leaves, preparation_of
 
 NEAR = 0.5  # of 255: means that differ by rounding are equal
 

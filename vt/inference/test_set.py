@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from vt.engine.checks.classes import labels_in
-from vt.engine.config_parts import leaves
-from vt.engine.preparation import preparation_of
+from vt.engine.config_parts import leaves, preparation_of
 from vt.errors import UserError
 from vt.registry import build
 

@@ -13,9 +13,9 @@ from vt.apis.folders import save_model
 from vt.commands.check_dataset import print_channels, read_data
 from vt.data_checks.data import check_data
 from vt.engine.checks.config import check_config
+from vt.engine.config_parts import check_image_channels
 from vt.engine.data import Data
 from vt.engine.launch import build_prepared
-from vt.engine.preparation import check_image_channels
 from vt.engine.prepare import Run
 from vt.errors import UserError
 
