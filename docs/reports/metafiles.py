@@ -16,9 +16,10 @@ import yaml
 from mmengine.model import BaseModel
 from mmengine.registry import DefaultScope
 
+from vt.engine.config_parts import is_segmentation
 from vt.engine.counting import count_complexity
 from vt.engine.data import Data
-from vt.engine.launch import build_model, is_segmentation
+from vt.engine.launch import build_model
 from vt.engine.num_classes import enter_num_classes
 from vt.engine.prepare import read_config
 from vt.files import ROOT

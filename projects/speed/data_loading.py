@@ -22,8 +22,7 @@ from torch.utils.data import DataLoader, RandomSampler
 from vt.analysis.tables import print_table
 from vt.commands.arguments import ToolParser
 from vt.commands.outputs import check_output, write_measured
-from vt.engine.config_parts import steps_in
-from vt.engine.launch import is_segmentation
+from vt.engine.config_parts import is_segmentation, steps_in
 from vt.engine.prepare import read_config
 from vt.engine.reporting import one_line_errors
 from vt.errors import UserError

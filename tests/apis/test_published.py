@@ -22,12 +22,11 @@ from tool_runner import ROOT, call, succeed
 import vt
 from vt import apis
 from vt.apis.model_zoo import resolve_config
-from vt.apis.published import PUBLISHED, find_weights
 from vt.checkpoints.formats.recognise import adapt_channels
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.public import read_timm
-from vt.engine import published_preparation
-from vt.engine.published_preparation import compare_preparation, find_preparation
+from vt.engine import published
+from vt.engine.published import PUBLISHED, compare_preparation, find_preparation, find_weights
 from vt.errors import UserError
 from vt.inference.inputs import Samples, pipeline_steps
 from vt.models import HuggingFaceBackbone
@@ -196,7 +195,7 @@ def test_other_channels_are_adapted_and_so_are_mean_and_deviation_unless_a_confi
 
 def test_images_have_the_models_own_size(caches, monkeypatch):
     lines = []
-    monkeypatch.setattr(published_preparation, 'print_log', lambda line, **options: lines.append(line))
+    monkeypatch.setattr(published, 'print_log', lambda line, **options: lines.append(line))
     put(caches, 'deit-small_16xb64-300e_in1k', 'timm')
     model = apis.get_model('deit-small_16xb64-300e_in1k', 'timm', backbone=dict(image_size=112))
     resize, crop = model.cfg.test_dataloader.dataset.pipeline[1:3]

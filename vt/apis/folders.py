@@ -23,6 +23,7 @@ from vt.checkpoints.weights import unwrap
 from vt.engine.checks.config import check_part
 from vt.engine.config_parts import preparation_of
 from vt.engine.prepare import DISTRIBUTION
+from vt.engine.published import WEIGHTS
 from vt.errors import UserError
 from vt.files import file_in, interpreting, read_json, write_atomically
 from vt.hints import as_typed
@@ -31,7 +32,7 @@ from vt.untrusted_text import printable
 
 from .saved_types import LEFT_OUT, NAMES, SCOPES, STRINGS, WORD, is_listed
 
-CONFIG, WEIGHTS = 'config.json', 'model.safetensors'
+CONFIG = 'config.json'
 FORMAT = 4
 KEYS = ('library', 'format', 'scope', 'model', 'pipeline')
 # Classifiers that are saved as an ImageClassifier, with equal predictions, and the parts that it has.

@@ -23,7 +23,7 @@ from vt.engine.data import Data
 from vt.engine.launch import build_model, draw_weights, require_device
 from vt.engine.num_classes import enter_num_classes
 from vt.engine.prepare import apply_options, read_config
-from vt.engine.published_preparation import named_weights, prepare_as_published
+from vt.engine.published import LIBRARIES, PUBLISHED, find_weights, named_weights, prepare_as_published
 from vt.engine.reporting import naming_part
 from vt.engine.speed_settings import SpeedSettings
 from vt.engine.timm_config import TIMM
@@ -32,7 +32,6 @@ from vt.files import ROOT
 from vt.models.optimize import optimize_for
 
 from .folders import read_folder
-from .published import LIBRARIES, PUBLISHED, find_weights
 
 INDEX = ROOT / 'model-index.yml'
 Source = str | PathLike | Config

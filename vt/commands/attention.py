@@ -13,8 +13,8 @@ from vt.analysis.attention.heat_maps import HeatMapper
 from vt.analysis.attention.token_figure import draw_attention, look, name_part
 from vt.analysis.figures import save_figure
 from vt.apis import get_model
-from vt.engine.config_parts import preparation_of
-from vt.engine.launch import default_device, is_segmentation
+from vt.engine.config_parts import is_segmentation, preparation_of
+from vt.engine.launch import default_device
 from vt.engine.prepare import read_config
 from vt.errors import UserError
 from vt.inference.inputs import Samples

@@ -22,7 +22,8 @@ from torch import Tensor
 from vt.analysis.tables import print_table, printable_cells
 from vt.apis.inferencers import inferencer_of
 from vt.apis.model_zoo import name_of, resolve_config
-from vt.engine.launch import default_device, is_segmentation, require_device
+from vt.engine.config_parts import is_segmentation
+from vt.engine.launch import default_device, require_device
 from vt.engine.reporting import describe, in_one_line
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError

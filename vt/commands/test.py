@@ -16,15 +16,14 @@ from mmengine.runner import Runner
 
 from vt.analysis.speed import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
-from vt.apis.published import find_weights
 from vt.data_checks.data import check_data
 from vt.engine.checks.classes import has_labels
 from vt.engine.checks.rehearsal import is_number
-from vt.engine.config_parts import leaves
+from vt.engine.config_parts import is_segmentation, leaves
 from vt.engine.image_hooks import output_paths_of
-from vt.engine.launch import build_prepared, is_segmentation
+from vt.engine.launch import build_prepared
 from vt.engine.prepare import Request, Run, prepare, require_file
-from vt.engine.published_preparation import prepare_as_published
+from vt.engine.published import find_weights, prepare_as_published
 from vt.engine.reporting import files_of
 from vt.engine.run_record import describe_device
 from vt.errors import UserError

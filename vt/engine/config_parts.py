@@ -25,6 +25,11 @@ def model_of(cfg: Config) -> dict:
     return model.get('module') or model
 
 
+def is_segmentation(cfg: Config) -> bool:
+    """Return whether the model of a config predicts segmentation maps."""
+    return 'decode_head' in model_of(cfg)
+
+
 def datasets_of(cfg: Config) -> list[dict]:
     """Return the data sets of all loaders, inside wrappers."""
     loaders = [cfg.get(name) for name in LOADERS]

@@ -18,7 +18,7 @@ from vt.errors import UserError
 from vt.private_names import without_init_log
 from vt.registry import build
 
-from .config_parts import check_image_channels, model_of
+from .config_parts import check_image_channels
 from .prepare import Run, complete
 from .runner import VTRunner
 
@@ -125,8 +125,3 @@ def _begin(part: nn.Module, files: Collection[str]) -> None:
     vars(part).update(kept)
     for step in asked:
         load_init_cfg(part, step)
-
-
-def is_segmentation(cfg: Config) -> bool:
-    """Return whether the model of a config predicts segmentation maps."""
-    return 'decode_head' in model_of(cfg)

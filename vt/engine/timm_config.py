@@ -8,7 +8,7 @@ from vt.errors import UserError
 from vt.files import ROOT
 from vt.models.timm_backbone import TimmBackbone
 
-from .published_preparation import prepare_as_published
+from .published import prepare_as_published
 
 TIMM = 'timm:'
 RECIPE = ROOT / 'configs/_base_/recipes/fine_tune_timm.py'

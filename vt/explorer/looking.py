@@ -16,9 +16,8 @@ from torch import Tensor, nn
 from vt.analysis.figures import shrink
 from vt.apis import ClassificationInferencer, SegmentationInferencer
 from vt.datasets.bands import as_rgb, read_bands
-from vt.engine.config_parts import preparation_of
+from vt.engine.config_parts import is_segmentation, preparation_of
 from vt.engine.image_hooks import visible
-from vt.engine.launch import is_segmentation
 from vt.image_bounds import check_image_size
 from vt.inference.inputs import read_image, seen_by
 from vt.inference.test_set import build_test_set, name_class, spread_over_classes
