@@ -18,9 +18,8 @@ from mmengine.registry import DefaultScope
 
 from vt.engine.config_parts import is_segmentation
 from vt.engine.counting import count_complexity
-from vt.engine.data import Data
+from vt.engine.data import Data, enter_num_classes
 from vt.engine.launch import build_model
-from vt.engine.num_classes import enter_num_classes
 from vt.engine.prepare import read_config
 from vt.files import ROOT
 from vt.inference.inputs import input_shape
@@ -110,7 +109,7 @@ def describe(path: Path) -> dict[str, Any]:
 def model_on_meta(path: Path) -> tuple[BaseModel, torch.Tensor]:
     """Build the model of a config without values, and an input of the size that it is for."""
     cfg = read_config(str(path))
-    enter_num_classes(cfg, Data(cfg), ('one', 'other'))  # for data of one's own
+    enter_num_classes(Data(cfg), ('one', 'other'))  # for data of one's own
     size = NAMED_SIZE.search(path.stem)
     with DefaultScope.overwrite_default_scope(cfg.get('default_scope', 'mmpretrain')):
         shape = (3, *map(int, size.groups())) if size and is_segmentation(cfg) else input_shape(cfg)

@@ -19,9 +19,8 @@ from vt.checkpoints.reading import read
 from vt.checkpoints.weights import load_weights
 from vt.engine.checks.classes import classes_of, names_in_config
 from vt.engine.checks.config import check_part
-from vt.engine.data import Data
+from vt.engine.data import Data, enter_num_classes
 from vt.engine.launch import build_model, draw_weights, require_device
-from vt.engine.num_classes import enter_num_classes
 from vt.engine.prepare import apply_options, read_config
 from vt.engine.published import LIBRARIES, PUBLISHED, find_weights, named_weights, prepare_as_published
 from vt.engine.reporting import naming_part
@@ -147,7 +146,7 @@ def get_model(
     loaded = None if checkpoint is None else read(checkpoint)  # before the model is built, which takes longer
     prepared = prepare_as_published(cfg, checkpoint)
     known = loaded and loaded.dataset_meta.get('classes')
-    enter_num_classes(cfg, Data(cfg), known or (prepared and prepared.classes))
+    enter_num_classes(Data(cfg), known or (prepared and prepared.classes))
     has_new_head = 'num_classes' in overrides.get('head', {})
     saved = f' of {Path(cfg.saved_in).parent}' if 'saved_in' in cfg else ''
     with naming_part(f'building the model{saved}', cfg.to_dict()):

@@ -26,10 +26,9 @@ from vt.private_names import read_file
 
 from .checks.config import accepted_arguments, check_config, find_types
 from .config_parts import LOADERS, Preparation, datasets_of, find_wrapper, leaves, model_of, preparation_of, steps_in
-from .data import Data
+from .data import Data, enter_num_classes
 from .default_hooks import enter_defaults
 from .imbalance import enter_imbalance
-from .num_classes import enter_num_classes
 from .processes.distributed import join_processes
 from .reporting import in_one_line
 from .timm_config import TIMM, read_timm_config
@@ -470,9 +469,9 @@ def _scaled(value: Any, ratio: float) -> Any:
 
 
 def enter_classes(run: Run) -> None:
-    """Apply ``num_classes='auto'``, see :func:`vt.engine.num_classes.enter_num_classes`."""
+    """Apply ``num_classes='auto'``, see :func:`vt.engine.data.enter_num_classes`."""
     with suppress(*UNREAD if run.request.shows else ()):
-        enter_num_classes(run.cfg, run.data)
+        enter_num_classes(run.data)
 
 
 def enter_weights(run: Run) -> None:
