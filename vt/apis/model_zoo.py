@@ -15,14 +15,12 @@ from mmengine.model import BaseModel
 from torch import nn
 
 from vt._libraries import importing
-from vt.checkpoints.reading import read
 from vt.checkpoints.weights import load_weights
-from vt.engine.checks.classes import classes_of, names_in_config
+from vt.engine.checks.classes import classes_of
 from vt.engine.checks.config import check_part
-from vt.engine.data import Data, enter_num_classes
 from vt.engine.launch import build_model, draw_weights, require_device
-from vt.engine.prepare import apply_options, read_config
-from vt.engine.published import LIBRARIES, PUBLISHED, find_weights, named_weights, prepare_as_published
+from vt.engine.prepare import Request, Run, Step, apply_options, enter_classes, enter_start, read_config
+from vt.engine.published import LIBRARIES, PUBLISHED, named_weights
 from vt.engine.reporting import naming_part
 from vt.engine.speed_settings import SpeedSettings
 from vt.engine.timm_config import TIMM
@@ -101,6 +99,30 @@ def _plain(name: str) -> str:
     return architecture.removesuffix('_weights').replace('_', '-').replace(' ', '-')
 
 
+def model_steps() -> dict[str, Step]:
+    """Return the steps from the config of a model to its building, by their names."""
+    return {
+        'arguments': lambda run: run.cfg.merge_from_dict(run.request.options),
+        'check of the model': check_model,
+        'weights': enter_start,
+        'one start': check_start,
+        'classes': enter_classes,
+    }
+
+
+def check_model(run: Run) -> None:
+    """Raise a UserError if a type or an argument in ``model`` or ``speed`` does not exist."""
+    check_part(run.cfg.model.to_dict(), 'model', run.scope)
+    check_part(dict(run.cfg.get('speed') or {}), 'speed', run.scope)
+
+
+def check_start(run: Run) -> None:
+    """Raise a UserError if arguments of the model name weights beside the checkpoint."""
+    named = named_weights(run.request.options)
+    if named and run.start:
+        raise UserError(f'both init_cfg ({named[0]}) and pretrained ({run.start}) give all weights: give one of them')
+
+
 def get_model(
     name_or_config: Source,
     pretrained: str | PathLike | bool | None = None,
@@ -136,31 +158,21 @@ def get_model(
     """
     device = require_device(device)
     cfg = resolve_config(name_or_config)
-    cfg.merge_from_dict(dict(model=overrides))
-    scope = cfg.get('default_scope', 'mmpretrain')
-    check_part(cfg.model.to_dict(), 'model', scope)
-    check_part(dict(cfg.get('speed') or {}), 'speed', scope)
-    checkpoint, begins = find_weights(cfg, pretrained), named_weights(overrides)
-    if begins and checkpoint:
-        raise UserError(f'both init_cfg ({begins[0]}) and pretrained ({checkpoint}) give all weights: give one of them')
-    loaded = None if checkpoint is None else read(checkpoint)  # before the model is built, which takes longer
-    prepared = prepare_as_published(cfg, checkpoint)
-    known = loaded and loaded.dataset_meta.get('classes')
-    enter_num_classes(Data(cfg), known or (prepared and prepared.classes))
+    run = Run(cfg, Request(dict(model=overrides), checkpoint=pretrained))
+    for step in model_steps().values():
+        step(run)
+    loaded = run.checkpoint
     has_new_head = 'num_classes' in overrides.get('head', {})
     saved = f' of {Path(cfg.saved_in).parent}' if 'saved_in' in cfg else ''
     with naming_part(f'building the model{saved}', cfg.to_dict()):
         model = build_model(cfg)
         if loaded is None or has_new_head:
-            draw_weights(model, begins)
-    meta = names_in_config(cfg)
+            draw_weights(model, named_weights(overrides))
     if loaded:
         hook = (cfg.get('default_hooks') or {}).get('weights_match') or {}
         chosen = {key: hook[key] for key in ('weights', 'grid', 'may_differ') if key in hook}
-        load_weights(model, loaded, whole=not has_new_head, adapts=prepared is not None, **chosen)
-    if prepared and prepared.classes:  # Kinetics' data set has no names without its list
-        meta.setdefault('classes', prepared.classes)
-    model.cfg, model.dataset_meta = cfg, classes_of(model, meta, loaded, has_new_head)
+        load_weights(model, loaded, whole=not has_new_head, adapts=run.published is not None, **chosen)
+    model.cfg, model.dataset_meta = cfg, classes_of(model, run.dataset_meta, loaded, has_new_head)
     return _optimize(model.to(device))
 
 

@@ -22,8 +22,7 @@ from vt.engine.checks.rehearsal import is_number
 from vt.engine.config_parts import is_segmentation, leaves
 from vt.engine.image_hooks import output_paths_of
 from vt.engine.launch import build_prepared
-from vt.engine.prepare import Request, Run, prepare, require_file
-from vt.engine.published import find_weights, prepare_as_published
+from vt.engine.prepare import Request, Run, prepare
 from vt.engine.reporting import files_of
 from vt.engine.run_record import describe_device
 from vt.errors import UserError
@@ -68,7 +67,7 @@ def test(args: argparse.Namespace) -> None:
         print_table([describe_benchmark(result)], title=f'{args.config} on {describe_device(device)}')
         numbers = {name: float(value) for name, value in metrics.items() if is_number(value)}
         tables = {name: value for name, value in metrics.items() if name not in numbers}
-        record = dict(config=args.config, checkpoint=args.checkpoint, metrics=numbers, tables=tables, **result)
+        record = dict(config=args.config, checkpoint=run.start, metrics=numbers, tables=tables, **result)
         write_measured(f'{runner.work_dir.rstrip("/")}.benchmark.json', device, **record)
 
 
@@ -96,15 +95,10 @@ def testing_run(args: argparse.Namespace) -> Run:
         check_folder(Path(args.out))
     else:
         check_output(args.out, args.config, args.checkpoint)
-    run = prepare(args.config, Request.of(args, trains=False))
+    run = prepare(args.config, Request.of(args, trains=False, checkpoint=args.checkpoint))
     cfg = run.cfg
     if not cfg.get('test_dataloader'):
         raise UserError('the config has no test_dataloader: set it to test')
-    args.checkpoint = find_weights(cfg, args.checkpoint)
-    require_file(args.checkpoint, 'checkpoint')
-    adapts = prepare_as_published(cfg, args.checkpoint) is not None
-    cfg.load_from = args.checkpoint
-    cfg.merge_from_dict({'default_hooks.weights_match': dict(type='vt.WeightsMatchHook', whole=True, adapts=adapts)})
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.show_dir:
