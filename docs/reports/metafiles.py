@@ -22,7 +22,7 @@ from vt.engine.data import Data, enter_num_classes
 from vt.engine.launch import build_model
 from vt.engine.prepare import read_config
 from vt.files import ROOT
-from vt.inference.inputs import input_shape
+from vt.inference.inputs import Samples
 
 from .scores import runs_as_they_are
 
@@ -112,7 +112,7 @@ def model_on_meta(path: Path) -> tuple[BaseModel, torch.Tensor]:
     enter_num_classes(Data(cfg), ('one', 'other'))  # for data of one's own
     size = NAMED_SIZE.search(path.stem)
     with DefaultScope.overwrite_default_scope(cfg.get('default_scope', 'mmpretrain')):
-        shape = (3, *map(int, size.groups())) if size and is_segmentation(cfg) else input_shape(cfg)
+        shape = (3, *map(int, size.groups())) if size and is_segmentation(cfg) else Samples(cfg).input_shape
         return build_model(cfg).to('meta'), torch.empty(1, *shape, device='meta')
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,9 @@ class Preparation:
         is_bgr: whether the pipeline gives BGR, OpenCV's order of channels.
         turn: setting of the preprocessor that exchanges BGR and RGB; None if it keeps the order.
         classes: class names, if published weights have them.
+        dataset: config of the test set, without wrappers.
+        scope: library of types without a prefix.
+        shape: shape of the network's inputs, ``(C, H, W)`` or ``(C, T, H, W)``, if the config gives it.
     """
 
     steps: tuple[dict, ...]
@@ -100,6 +103,9 @@ class Preparation:
     is_bgr: bool = False
     turn: str | None = None
     classes: tuple[str, ...] = ()
+    dataset: dict[str, Any] = field(default_factory=dict)
+    scope: str = 'mmpretrain'
+    shape: tuple[int, ...] = ()
 
     @property
     def takes_bgr(self) -> bool:
@@ -114,18 +120,23 @@ def preparation_of(cfg: Config) -> Preparation:
     """
     model, loader = model_of(cfg), cfg.get('test_dataloader') or {}
     preprocessor = model.get('data_preprocessor') or cfg.get('data_preprocessor') or {}
-    pipeline = next(iter(leaves(loader.get('dataset'))), {}).get('pipeline') or ()
+    dataset = next(iter(leaves(loader.get('dataset'))), {})
     from_files = any(step in str(loader) for step in ('LoadImageFromFile', 'LoadClips'))
     backbone = model.get('backbone')
     while isinstance(backbone, dict) and isinstance(backbone.get('backbone'), dict):  # as in vt.VTBackbone
         backbone = backbone['backbone']
+    channels = backbone.get('in_channels', 3) if isinstance(backbone, dict) else None
+    size = preprocessor.get('size')  # of a segmentor's training
     return Preparation(
-        steps=tuple(step for step in pipeline if 'LoadAnnotations' not in str(step.get('type'))),
+        steps=tuple(step for step in dataset.get('pipeline') or () if 'LoadAnnotations' not in str(step.get('type'))),
         mean=_per_channel(preprocessor.get('mean')),
         std=_per_channel(preprocessor.get('std')),
-        channels=backbone.get('in_channels', 3) if isinstance(backbone, dict) else None,
+        channels=channels,
         is_bgr=from_files or 'decode_head' in model or bool(preprocessor.get('to_rgb')),
         turn=next((name for name in TURNS if preprocessor.get(name)), None),
+        dataset=dataset,
+        scope=cfg.get('default_scope') or 'mmpretrain',
+        shape=tuple(cfg.get('input_shape') or ((channels or 3, *size) if size else ())),  # the first of a saved model
     )
 
 

@@ -16,11 +16,10 @@ from torch import Tensor
 
 from vt.datasets.bands import as_rgb
 from vt.errors import UserError
-from vt.files import replacing
+from vt.files import distinct_paths, replacing
 from vt.registry import HOOKS
 
 from .config_parts import preparation_of
-from .output_paths import distinct_paths
 
 
 @HOOKS.register_module()
@@ -95,7 +94,7 @@ def output_paths_of(dataset: Any) -> dict[str, Path]:
     """Return the path of each image's figure, relative to the folder of figures.
 
     It is the path of the image relative to the folder of its data set, or the whole path if the image is elsewhere. See
-    :func:`vt.engine.output_paths.distinct_paths`.
+    :func:`vt.files.distinct_paths`.
     """
     if not hasattr(dataset, 'get_data_info'):
         return {}

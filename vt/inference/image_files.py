@@ -17,9 +17,8 @@ import numpy as np
 from PIL import Image
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
-from vt.engine.output_paths import distinct_paths
 from vt.errors import MissingFileError, UserError
-from vt.files import files_below, interpreting, list_suffixes
+from vt.files import distinct_paths, files_below, interpreting, list_suffixes
 from vt.image_bounds import TIFF, check_image_size
 
 Read = TypeVar('Read')
