@@ -1,4 +1,4 @@
-"""Write files atomically, to distinct paths, find those of a folder, and read JSON files with checks."""
+"""Write files atomically, find those of a folder, and read JSON files with checks."""
 
 import codecs
 import contextlib
@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ except ImportError:  # Windows
     fcntl = None
 
 from vt.errors import DamagedError, FileError, MissingFileError, UserError
-from vt.untrusted_text import folded, printable
+from vt.untrusted_text import printable
 
 PACKAGE = Path(__file__).parent
 # Folder of configs/, tools/ and model-index.yml. OpenMMLab's libraries look for them in .mim of the package, where a
@@ -28,7 +28,6 @@ PACKAGE = Path(__file__).parent
 ROOT = PACKAGE.parent if (PACKAGE.parent / 'model-index.yml').is_file() else PACKAGE / '.mim'
 START, PART = '.vt-', '.part'  # names of folders of unfinished files
 MARK = 'in_use.lock'  # a file in them
-NAME_BYTES, PATH_BYTES = 200, 1000  # of a name and of a relative path; file systems allow 255 and 4096
 NUMBER = int | float | None  # of JSON; NaN is None
 
 
@@ -267,33 +266,3 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def distinct_paths(wished: Mapping[str, Path], suffix: str = '.png') -> dict[str, Path]:
-    """Return a relative path for the output of each input, as wished, with a suffix.
-
-    Parent directories (``..``) and control characters are removed, and long names are shortened. Paths that would be
-    the same file, also on file systems that ignore case, get ``-2``, ``-3`` and so on from the second one.
-    """
-    safe = {file: _inside(path) for file, path in wished.items()}
-    safe = {file: path.with_name(f'{path.name.removesuffix(suffix)}{suffix}') for file, path in safe.items()}
-    folders = {folder for path in safe.values() for folder in path.parents}  # a file cannot have a folder's name
-    taken = {folded(str(folder)) for folder in folders}
-    paths: dict[str, Path] = {}
-    next_number: dict[Path, int] = {}
-    for file, path in safe.items():
-        plain = path
-        while folded(str(path)) in taken:
-            number = next_number[plain] = next_number.get(plain, 1) + 1
-            path = plain.with_name(f'{plain.name.removesuffix(suffix)}-{number}{suffix}')
-        taken.add(folded(str(path)))
-        paths[file] = path
-    return paths
-
-
-def _inside(path: Path) -> Path:
-    names = [printable(part).replace('\\', '_') for part in path.parts]
-    parts = [name.encode()[:NAME_BYTES].decode(errors='ignore') for name in names]
-    parts = [part for part in parts if part not in (path.anchor, os.curdir, os.pardir)] or ['unnamed']
-    inside = Path(*parts)
-    return inside if len(os.fsencode(inside)) <= PATH_BYTES else Path(inside.name)

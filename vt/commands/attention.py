@@ -19,8 +19,7 @@ from vt.engine.prepare import read_config
 from vt.errors import UserError
 from vt.inference.inputs import Samples
 from vt.inference.test_set import build_test_set, describe_image, spread_over_classes
-
-from .outputs import check_output
+from vt.paths import check_output
 
 
 def show_tokens(args: argparse.Namespace) -> None:

@@ -25,10 +25,10 @@ from vt.engine.imbalance import pixel_weights
 from vt.engine.prepare import Request, prepare
 from vt.errors import UserError
 from vt.files import write_json
+from vt.paths import check_output
 from vt.untrusted_text import printable
 
 from .data_page import in_line, write_page
-from .outputs import check_output
 
 UNEVEN = 3  # ratio of samples, or pixels, of the largest and the smallest class from which imbalance is reported
 SHOWN = 50  # problems on the console, or rows of the table; --out has all

@@ -15,9 +15,7 @@ from vt.explorer.views import Models, write_report
 from vt.files import write_atomically
 from vt.hints import as_typed
 from vt.image_bounds import EXTENSIONS as IMAGES
-from vt.inference.image_files import find_files
-
-from .outputs import check_output
+from vt.paths import check_output, find_files
 
 
 def explore(args: argparse.Namespace) -> None:

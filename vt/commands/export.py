@@ -26,15 +26,15 @@ from vt.analysis.speed import time_interleaved
 from vt.analysis.tables import print_table
 from vt.apis.exporting import Network, Run, answered_by, encode, export_program, largest_difference, run_onnx
 from vt.apis.model_zoo import get_model, name_of, resolve_config
-from vt.engine.run_record import describe_device
+from vt.engine.run_record import describe_device, write_measured
 from vt.engine.speed_settings import use_threads
 from vt.errors import UserError
 from vt.files import write_atomically, write_json
 from vt.inference.inputs import Samples
 from vt.inference.test_set import build_plain_training_set, build_test_set, spread_evenly
+from vt.paths import check_output
 
 from .exported_script import describe_inputs, write_script
-from .outputs import check_output, write_measured
 
 BATCHES = (1, 2, 5)
 LARGER = (32, 64)  # pixels added to height and width for the second size

@@ -21,7 +21,7 @@ from vt.files import PACKAGE, write_atomically
 from vt.inference.inputs import input_shape
 
 # Modules that the script consists of, each behind those that it imports.
-IMPORTED = ('errors', 'untrusted_text', 'files', 'image_bounds', 'inference/image_files')
+IMPORTED = ('errors', 'untrusted_text', 'files', 'paths', 'image_bounds', 'inference/image_files')
 
 
 def write_script(model: Any, about: dict[str, Any], run: Run, folder: Path) -> dict[str, Any]:

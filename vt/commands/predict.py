@@ -29,11 +29,10 @@ from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
 from vt.files import NUMBER, read_json, write_atomically
 from vt.hints import as_typed
-from vt.inference.image_files import check_paths, encode_mask, find_files, mask_paths
+from vt.inference.image_files import encode_mask
 from vt.inference.inputs import MAX_THREADS, default_workers, in_batches, read_ahead
+from vt.paths import check_output, check_paths, find_files, mask_paths
 from vt.untrusted_text import composed, printable
-
-from .outputs import check_output
 
 NAMED = 20  # files listed in the final error
 

@@ -24,13 +24,12 @@ from vt.engine.image_hooks import output_paths_of
 from vt.engine.launch import build_prepared
 from vt.engine.prepare import Request, Run, prepare
 from vt.engine.reporting import files_of
-from vt.engine.run_record import describe_device
+from vt.engine.run_record import describe_device, write_measured
 from vt.errors import UserError
 from vt.files import write_atomically, write_json
-from vt.inference.image_files import mask_paths
+from vt.paths import check_folder, check_output, mask_paths
 
 from .evaluation_report import Report
-from .outputs import check_folder, check_output, write_measured
 
 METRICS = '.json'  # as the suffix of --out; others are of predictions
 

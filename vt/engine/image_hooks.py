@@ -16,7 +16,8 @@ from torch import Tensor
 
 from vt.datasets.bands import as_rgb
 from vt.errors import UserError
-from vt.files import distinct_paths, replacing
+from vt.files import replacing
+from vt.paths import distinct_paths
 from vt.registry import HOOKS
 
 from .config_parts import preparation_of
@@ -94,7 +95,7 @@ def output_paths_of(dataset: Any) -> dict[str, Path]:
     """Return the path of each image's figure, relative to the folder of figures.
 
     It is the path of the image relative to the folder of its data set, or the whole path if the image is elsewhere. See
-    :func:`vt.files.distinct_paths`.
+    :func:`vt.paths.distinct_paths`.
     """
     if not hasattr(dataset, 'get_data_info'):
         return {}
