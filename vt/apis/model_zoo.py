@@ -102,6 +102,7 @@ def _plain(name: str) -> str:
 def model_steps() -> dict[str, Step]:
     """Return the steps from the config of a model to its building, by their names."""
     return {
+        'device': lambda run: require_device(run.request.device),
         'arguments': lambda run: run.cfg.merge_from_dict(run.request.options),
         'check of the model': check_model,
         'weights': enter_start,
@@ -156,12 +157,15 @@ def get_model(
         UserError: an unknown model or option; a checkpoint that is missing or does not fit; no published weights;
             weights both in ``overrides`` and ``pretrained``; a device that does not exist.
     """
-    device = require_device(device)
     cfg = resolve_config(name_or_config)
-    run = Run(cfg, Request(dict(model=overrides), checkpoint=pretrained))
+    return build(Run(cfg, Request(dict(model=overrides), checkpoint=pretrained, device=device)))
+
+
+def build(run: Run) -> BaseModel:
+    """Build the model of a run, without its data, as :func:`get_model` does."""
     for step in model_steps().values():
         step(run)
-    loaded = run.checkpoint
+    cfg, loaded, overrides = run.cfg, run.checkpoint, run.request.options.get('model', {})
     has_new_head = 'num_classes' in overrides.get('head', {})
     saved = f' of {Path(cfg.saved_in).parent}' if 'saved_in' in cfg else ''
     with naming_part(f'building the model{saved}', cfg.to_dict()):
@@ -173,16 +177,16 @@ def get_model(
         chosen = {key: hook[key] for key in ('weights', 'grid', 'may_differ') if key in hook}
         load_weights(model, loaded, whole=not has_new_head, adapts=run.published is not None, **chosen)
     model.cfg, model.dataset_meta = cfg, classes_of(model, run.dataset_meta, loaded, has_new_head)
-    return _optimize(model.to(device))
+    return _optimize(model.to(run.request.device or 'cpu'))
 
 
 def resolve_model(
     model: Source | BaseModel, pretrained: str | PathLike | bool | None, device: str | torch.device | None
 ) -> BaseModel:
     """Return a given network, as :func:`get_model` would give it, or build it with that function."""
-    if not isinstance(model, nn.Module):
-        return get_model(model, pretrained, device)
-    return _optimize(model if device is None else model.to(require_device(device)))
+    if isinstance(model, nn.Module):
+        return _optimize(model if device is None else model.to(require_device(device)))
+    return get_model(model, pretrained, device)
 
 
 def _optimize(model: BaseModel) -> BaseModel:
