@@ -24,8 +24,9 @@ from torch.utils.data import Dataset, Subset
 
 from vt.analysis.speed import time_interleaved
 from vt.analysis.tables import print_table
-from vt.apis.exporting import Network, Run, answered_by, encode, export_program, largest_difference, run_onnx
-from vt.apis.model_zoo import get_model, name_of, resolve_config
+from vt.apis.exporting import Forward, Network, answered_by, encode, export_program, largest_difference, run_onnx
+from vt.apis.model_zoo import build, name_of, resolve_config
+from vt.engine.prepare import Request, Run
 from vt.engine.run_record import describe_device, write_measured
 from vt.engine.speed_settings import use_threads
 from vt.errors import UserError
@@ -52,7 +53,8 @@ def export(args: argparse.Namespace) -> None:
     os.environ.setdefault('ORT_DISABLE_TELEMETRY', '1')  # reports to Microsoft, from the runtime's import on
     logging.getLogger('onnxscript').setLevel(logging.WARNING)
     cfg, name = resolve_config(args.config, args.cfg_options), name_of(args.config)
-    model = get_model(cfg, args.checkpoint)
+    run = Run(cfg, Request(checkpoint=args.checkpoint))
+    model = build(run)
     network, inputs = Network(model), [*read_inputs(model, args.inputs, build_test_set, max(BATCHES))]
     images = torch.cat([one for one in inputs if one.shape == inputs[0].shape])
     images = images.repeat(-(-max(BATCHES) // len(images)), *[1] * (images.ndim - 1))
@@ -61,28 +63,29 @@ def export(args: argparse.Namespace) -> None:
     if program.reason:
         print(f'the image size is fixed, {describe_size(images)}, because of: {program.reason}')
     cases = [images[:number] for number in BATCHES] + (others if program.open_size else [])
-    encoded, runs, files, rows, refused = {}, {}, {}, [], []
-    for kind in args.formats:  # all before the scores, which take longer: a package may be missing
-        inputs = read_inputs(model, args.calibrate, build_plain_training_set, CALIBRATION) if kind == 'int8' else []
+    fitting, size = [], describe_size(images)
+    if 'int8' in args.formats:
+        inputs = read_inputs(model, args.calibrate, build_plain_training_set, CALIBRATION)
         fitting = [one for one in inputs if program.open_size or one.shape[1:] == images.shape[1:]]
-        if kind == 'int8' and not fitting:
-            size = describe_size(images)
+        if not fitting:
             raise UserError(f'no image for calibration has the size {size}: give some with --calibrate')
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore')  # about names of dynamic sizes
-            encoded[kind] = encode(kind, program, fitting)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # about names of dynamic sizes
+        # All before the scores, which take longer: a package may be missing.
+        encoded = {kind: encode(kind, program, fitting) for kind in args.formats}
+    runs, files, rows, refused = {}, {}, [], []
     own = {} if args.accuracy is None else score(model, args.accuracy)
-    for kind, (contents, run) in encoded.items():
-        differences = {describe_size(case): largest_difference(run, network, case) for case in cases}
+    for kind, (contents, forward) in encoded.items():
+        differences = {describe_size(case): largest_difference(forward, network, case) for case in cases}
         worst = max(differences, key=differences.__getitem__)
         row = dict(format=kind, file=f'{name}{next(iter(contents))}', difference=differences[worst], at=worst)
         if own:
-            row |= score(model, args.accuracy, run) | dict(model_score=own['score'])
+            row |= score(model, args.accuracy, forward) | dict(model_score=own['score'])
         rows.append(row)
         if reason := why_refused(row, args):
             refused.append(reason)
         else:
-            runs[kind] = run
+            runs[kind] = forward
             files |= {f'{name}{suffix}': content for suffix, content in contents.items()}
     for file, content in files.items():
         write_atomically(args.out_dir / file, content)
@@ -131,7 +134,7 @@ def read_inputs(model: Any, files: list[Path], dataset: Callable[[Config], Datas
 
 
 @torch.no_grad()
-def score(model: Any, number: int, run: Run | None = None) -> dict[str, Any]:
+def score(model: Any, number: int, run: Forward | None = None) -> dict[str, Any]:
     """Return ``metric``, ``score`` and the number of images, ``scored``, on the test set or ``number`` of its images.
 
     Pipeline, head and metrics are those of the model; ``run`` of an exported model replaces the model's network.

@@ -12,19 +12,18 @@ from mmengine.dataset import pseudo_collate
 from mmpretrain.models import MultiLabelClsHead
 
 from vt.apis import predict_exported
-from vt.apis.exporting import Run
+from vt.apis.exporting import Forward
 from vt.apis.inferencers import inferencer_of
 from vt.engine.config_parts import preparation_of
 from vt.engine.reporting import describe, in_one_line
 from vt.errors import UserError
 from vt.files import PACKAGE, write_atomically
-from vt.inference.inputs import input_shape
 
 # Modules that the script consists of, each behind those that it imports.
 IMPORTED = ('errors', 'untrusted_text', 'files', 'paths', 'image_bounds', 'inference/image_files')
 
 
-def write_script(model: Any, about: dict[str, Any], run: Run, folder: Path) -> dict[str, Any]:
+def write_script(model: Any, about: dict[str, Any], run: Forward, folder: Path) -> dict[str, Any]:
     """Write ``predict.py``, which needs no PyTorch, if it predicts what the model does; else print why not.
 
     Return what the script reads besides ``about``: preprocessing and postprocessing.
@@ -35,8 +34,9 @@ def write_script(model: Any, about: dict[str, Any], run: Run, folder: Path) -> d
             raise UserError(f'{path} is another script, which is kept')
         if len(about['input']) != 4:
             raise UserError('the script does not support videos')
-        more = describe_preparation(model)
-        check_predictions(model, about | more, run)
+        inferencer = inferencer_of(model)  # it sets missing colours
+        more = describe_preparation(inferencer)
+        check_predictions(inferencer, about | more, run)
     except Exception as error:  # of a library, of any type, if a step differs from the script's
         print(f'predict.py is not written: {describe(error) or in_one_line(error)}')
         return {}
@@ -45,16 +45,15 @@ def write_script(model: Any, about: dict[str, Any], run: Run, folder: Path) -> d
 
 
 @torch.no_grad()
-def check_predictions(model: Any, about: dict[str, Any], run: Run) -> None:
+def check_predictions(inferencer: Any, about: dict[str, Any], run: Forward) -> None:
     """Raise a UserError if the script's input or prediction for an image of the input's size is not the model's."""
     pixels = np.random.default_rng(0).integers(0, 256, (6, 7, 3), np.uint8)
     pixels = cv2.resize(pixels, about['input'][:1:-1], interpolation=cv2.INTER_CUBIC)
-    inferencer: Any = inferencer_of(model)
     with tempfile.TemporaryDirectory() as folder:
         file = f'{folder}/image.png'
         write_atomically(file, cv2.imencode('.png', pixels)[1].tobytes())
         batch, found = pseudo_collate([inferencer.pipeline(file)]), predict_exported.prepare(file, about)[0]
-        inputs = model.data_preprocessor(batch, False)['inputs'].numpy()
+        inputs = inferencer.model.data_preprocessor(batch, False)['inputs'].numpy()
         if found.shape != inputs.shape or np.abs(found - inputs).max() > 1e-4 * np.abs(inputs).max():
             raise UserError('inputs of the script differ from those of the test pipeline')
         found = predict_exported.predict(lambda x: run(torch.from_numpy(x)), about, file)
@@ -86,29 +85,28 @@ def describe_inputs(model: Any, shape: torch.Size, open_size: bool) -> dict[str,
     )
 
 
-def describe_preparation(model: Any) -> dict[str, Any]:
+def describe_preparation(inferencer: Any) -> dict[str, Any]:
     """Return the steps of the test pipeline, padding and postprocessing; or raise a UserError."""
-    preprocessor, steps, in_memory = model.data_preprocessor, [], True
-    for step in map(dict, preparation_of(model.cfg).steps):
+    model, samples, steps = inferencer.model, inferencer.pipeline, []
+    if samples.shape:  # of a data set in memory
+        steps.append(dict(scale=samples.shape[:0:-1], interpolation='area'))
+    for step in map(dict, samples.prepared.steps):
         kind = step.pop('type').rpartition('.')[2]
-        if kind == 'LoadImageFromFile' and step.get('imdecode_backend', 'cv2') == 'cv2':
-            in_memory = False
-        elif kind in ('Resize', 'ResizeEdge', 'CenterCrop'):
+        if kind in ('Resize', 'ResizeEdge', 'CenterCrop'):
             steps.append(step)
-        elif not kind.startswith('Pack'):
+        elif not (
+            kind.startswith('Pack') or (kind, step.get('imdecode_backend', 'cv2')) == ('LoadImageFromFile', 'cv2')
+        ):
             raise UserError(f'the script does not support {kind} {step}')
-    if in_memory:  # as vt.inference.inputs.Samples
-        steps.insert(0, dict(scale=input_shape(model.cfg)[:0:-1], interpolation='area'))
-    is_segmentor = 'decode_head' in model.cfg.model
+    preprocessor, is_segmentor = model.data_preprocessor, inferencer.predicts_maps
     if is_segmentor and model.test_cfg.mode != 'whole':
         raise UserError('the script does not support sliding windows')
-    inferencer: Any = inferencer_of(model)  # it sets missing colours
     padding = (preprocessor.test_cfg or {}) if is_segmentor else dict(size_divisor=preprocessor.pad_size_divisor)
     return dict(
         task='segmentation' if is_segmentor else 'classification',
         scores='sigmoid' if isinstance(getattr(model, 'head', None), MultiLabelClsHead) else 'softmax',
         threshold=model.decode_head.threshold if is_segmentor else None,
-        palette=inferencer.model.dataset_meta['palette'] if is_segmentor else None,
+        palette=model.dataset_meta['palette'] if is_segmentor else None,
         steps=steps,
         pad_divisor=padding.get('size_divisor') or 1,
         pad_value=getattr(preprocessor, 'pad_val', 0) if is_segmentor else preprocessor.pad_value,
