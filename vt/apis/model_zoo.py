@@ -20,10 +20,9 @@ from vt.engine.checks.classes import classes_of
 from vt.engine.checks.config import check_part
 from vt.engine.launch import build_model, draw_weights, require_device
 from vt.engine.prepare import Request, Run, Step, apply_options, enter_classes, enter_start, read_config
-from vt.engine.published import LIBRARIES, PUBLISHED, named_weights
+from vt.engine.published import LIBRARIES, PUBLISHED, TIMM, named_weights
 from vt.engine.reporting import naming_part
 from vt.engine.speed_settings import SpeedSettings
-from vt.engine.timm_config import TIMM
 from vt.errors import UserError
 from vt.files import ROOT
 from vt.models.optimize import optimize_for

@@ -6,7 +6,6 @@ from pathlib import Path
 import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from mmengine.config import Config
 from torch import nn
 
 from vt.analysis.attention.heat_maps import HeatMapper
@@ -53,7 +52,7 @@ def prepare_images(args: argparse.Namespace, name: str) -> tuple[nn.Module, Path
     work_dir = Path(cfg.get('work_dir') or Path('work_dirs', Path(args.config).stem))
     out = args.out or (work_dir if work_dir.is_dir() else Path()) / name
     check_figure(out, args.config, args.checkpoint, *args.inputs)
-    model = build(cfg, args.checkpoint)
+    model = get_model(cfg, args.checkpoint, default_device())
     cfg = model.cfg  # with the preprocessing of the weights
     dataset = build_test_set(cfg, is_lazy=bool(args.inputs))  # its files are not needed
     samples = [*map(Samples(cfg), args.inputs)] if args.inputs else []
@@ -74,8 +73,3 @@ def write(figure: Figure, out: str | Path, dpi: int = 100) -> None:
     """Write a figure, and print its path."""
     save_figure(figure, out, dpi)
     print(f'written to {out}')
-
-
-def build(cfg: Config, checkpoint: str | None) -> nn.Module:
-    """Build a model on the GPU, if there is one."""
-    return get_model(cfg, checkpoint, default_device())

@@ -32,9 +32,8 @@ from .data import Data, enter_num_classes
 from .default_hooks import enter_defaults
 from .imbalance import enter_imbalance
 from .processes.distributed import join_processes
-from .published import find_weights, prepare_as_published
+from .published import TIMM, find_weights, prepare_as_published, read_timm_config
 from .reporting import in_one_line
-from .timm_config import TIMM, read_timm_config
 
 DISTRIBUTION = 'visual-transformers'  # name for pip; vt on PyPI is another project
 NUM_FOLDS, FOLD_SEED = 5, 0  # defaults; samples are shuffled by a fixed seed, so that all runs have the same folds

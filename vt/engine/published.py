@@ -7,18 +7,22 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import torch
 from mmengine.config import Config
 from mmengine.logging import print_log
 
-from vt.checkpoints.public import fetching, torchvision_weights
+from vt.checkpoints.public import fetching, similar_in_timm, torchvision_weights
 from vt.checkpoints.reading import find_newest_checkpoint
 from vt.errors import UserError
-from vt.files import file_in
+from vt.files import ROOT, file_in
+from vt.models.timm_backbone import TimmBackbone
 from vt.registry import dicts_in
 
 from .config_parts import Preparation, leaves, preparation_of
 
 WEIGHTS = 'model.safetensors'  # file in the folder of a saved model
+TIMM = 'timm:'  # before a name in place of a config: any classifier of timm, with its weights and preparation
+RECIPE = ROOT / 'configs/_base_/recipes/fine_tune_timm.py'
 NEAR = 0.5  # of 255: means that differ by rounding are equal
 # Names of configs, of timm's models and of torchvision's weights.
 PUBLISHED: dict[str, tuple[str | None, str | None]] = {
@@ -201,3 +205,28 @@ def _pipeline(steps: Sequence[dict[str, Any]], resize: dict[str, Any], crop: dic
         return [*load, dict(type='vt.SameForAllFrames', transforms=[resize, crop]), steps[-1]]
     backend = {} if 'LoadBands' in kinds else dict(backend='pillow')  # of at most three channels of 8 bits
     return [*load, resize | backend, crop, steps[-1]]
+
+
+def read_timm_config(source: str) -> Config:
+    """Return the config that fine-tunes a classifier of timm, ``timm:NAME``, on a folder of images.
+
+    A run begins with the published weights of this name. Without timm, such a classifier or weights, there is a
+    UserError.
+    """
+    name = source.removeprefix(TIMM)
+    cfg = Config.fromfile(RECIPE)
+    cfg.load_from = f'timm://{name}'
+    prepared = prepare_as_published(cfg, cfg.load_from, is_told=False)
+    if prepared is None:
+        near = similar_in_timm(name) or 'timm.list_pretrained() lists all'
+        raise UserError(f'{source}: timm has no published weights of this name: {near}')
+    with torch.device('meta'):
+        cfg.model.head.in_channels = TimmBackbone(name).num_features
+    cfg.model.backbone.model_name = name
+    resize, crop = prepared.steps
+    train_crop = cfg.train_dataloader.dataset.pipeline[1]
+    train_crop.update(scale=crop['crop_size'], interpolation=resize['interpolation'])
+    cfg.val_dataloader = cfg.test_dataloader
+    cfg.config_name = f'timm-{name}'
+    cfg.work_dir = f'work_dirs/{cfg.config_name}'
+    return cfg

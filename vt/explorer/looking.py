@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from vt.analysis.figures import shrink
 from vt.apis import ClassificationInferencer, SegmentationInferencer
 from vt.datasets.bands import as_rgb, read_bands
-from vt.engine.config_parts import is_segmentation, preparation_of
+from vt.engine.config_parts import preparation_of
 from vt.engine.image_hooks import visible
 from vt.image_bounds import check_image_size
 from vt.inference.inputs import read_image, seen_by
@@ -84,14 +84,13 @@ class Look:
 def look_at(inferencer: ClassificationInferencer | SegmentationInferencer, source: str | np.ndarray) -> Look:
     """Predict for an image, a path or BGR ``(height, width, 3)`` uint8, and record the attention of the model."""
     model, sample = inferencer.model, inferencer.pipeline(source)
-    segments = is_segmentation(model.cfg)
-    image, inputs = seen_by(model, sample, preparation_of(model.cfg).is_bgr)
+    image, inputs = seen_by(model, sample, inferencer.pipeline.prepared.is_bgr)
     with record_attention(model) as records:
         (prediction,) = inferencer.forward(pseudo_collate([sample]))
-        if segments:  # the prediction may use sliding windows
+        if inferencer.predicts_maps:  # the prediction may use sliding windows
             model(inputs, mode='tensor')
     overlay = None
-    if segments:
+    if inferencer.predicts_maps:
         pixels = (255 * image).byte().permute(1, 2, 0)[: sample['inputs'].shape[-2], : sample['inputs'].shape[-1]]
         overlay = inferencer.draw(np.ascontiguousarray(pixels.numpy()), prediction.cpu())
     predictions = inferencer.describe(prediction)['predictions']
