@@ -23,8 +23,14 @@ from tool_runner import ROOT, assert_one_line, call, succeed
 from vt import apis
 from vt.apis import predict_exported
 from vt.apis.exporting import Network, encode, export_program, largest_difference
-from vt.commands.export import describe_size, why_refused
-from vt.commands.exported_script import describe_inputs, describe_preparation, script_text, write_script
+from vt.commands.export import (
+    describe_inputs,
+    describe_preparation,
+    describe_size,
+    script_text,
+    why_refused,
+    write_script,
+)
 from vt.errors import UserError
 from vt.inference.inputs import Samples
 

@@ -101,7 +101,6 @@ def _plain(name: str) -> str:
 def model_steps() -> dict[str, Step]:
     """Return the steps from the config of a model to its building, by their names."""
     return {
-        'device': lambda run: require_device(run.request.device),
         'arguments': lambda run: run.cfg.merge_from_dict(run.request.options),
         'check of the model': check_model,
         'weights': enter_start,
@@ -157,11 +156,12 @@ def get_model(
             weights both in ``overrides`` and ``pretrained``; a device that does not exist.
     """
     cfg = resolve_config(name_or_config)
-    return build(Run(cfg, Request(dict(model=overrides), checkpoint=pretrained, device=device)))
+    return build(Run(cfg, Request(dict(model=overrides), checkpoint=pretrained)), device)
 
 
-def build(run: Run) -> BaseModel:
+def build(run: Run, device: str | torch.device | None = None) -> BaseModel:
     """Build the model of a run, without its data, as :func:`get_model` does."""
+    device = require_device(device)
     for step in model_steps().values():
         step(run)
     cfg, loaded, overrides = run.cfg, run.checkpoint, run.request.options.get('model', {})
@@ -176,7 +176,7 @@ def build(run: Run) -> BaseModel:
         chosen = {key: hook[key] for key in ('weights', 'grid', 'may_differ') if key in hook}
         load_weights(model, loaded, whole=not has_new_head, adapts=run.published is not None, **chosen)
     model.cfg, model.dataset_meta = cfg, classes_of(model, run.dataset_meta, loaded, has_new_head)
-    return _optimize(model.to(run.request.device or 'cpu'))
+    return _optimize(model.to(device))
 
 
 def resolve_model(

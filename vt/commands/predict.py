@@ -22,7 +22,7 @@ from torch import Tensor
 from vt.analysis.tables import print_table, printable_cells
 from vt.apis.inferencers import inferencer_of
 from vt.apis.model_zoo import build, name_of, resolve_config
-from vt.engine.launch import default_device
+from vt.engine.launch import default_device, require_device
 from vt.engine.prepare import Request, Run
 from vt.engine.reporting import describe, in_one_line
 from vt.engine.speed_settings import SpeedSettings
@@ -54,11 +54,11 @@ def predict(args: argparse.Namespace) -> None:
         raise UserError(f'three arguments are needed: {as_typed(f"vt predict {words}")}')
     if args.amp:
         cfg.test_cfg = dict(cfg.get('test_cfg') or {}, fp16=True)
-    run = Run(cfg, Request(checkpoint=args.checkpoint, device=args.device or default_device()))
-    inferencer: Any = inferencer_of(build(run))
+    run, device = Run(cfg, Request(checkpoint=args.checkpoint)), require_device(args.device or default_device())
+    inferencer: Any = inferencer_of(build(run, device))
     if args.masks and not inferencer.predicts_maps:
         raise UserError('--masks needs a segmentor, and the model is none: leave it out')
-    SpeedSettings(**cfg.get('speed') or {}).set_process(torch.device(run.request.device))
+    SpeedSettings(**cfg.get('speed') or {}).set_process(device)
     if not inferencer.classes:
         print('warning: neither the config nor the checkpoint has class names: labels are numbers', file=sys.stderr)
     if args.threshold is not None:

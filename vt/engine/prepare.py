@@ -83,7 +83,6 @@ class Request:
         trains: whether the run trains.
         shows: whether the config is only shown: it stays as it is where data that a step needs cannot be read.
         checkpoint: the weights to test or to predict with, as ``pretrained`` of :func:`vt.apis.get_model`.
-        device: device of a model without a run; None for the CPU.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -96,7 +95,6 @@ class Request:
     trains: bool = True
     shows: bool = False
     checkpoint: str | os.PathLike | bool | None = None
-    device: str | torch.device | None = None
 
     @classmethod
     def of(cls, args: argparse.Namespace, **others: Any) -> 'Request':
