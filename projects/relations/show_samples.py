@@ -33,7 +33,8 @@ def show_samples(args: argparse.Namespace) -> None:
             sample = dataset[index]
             image = as_strip(sample['inputs']).movedim(0, -1)
             axes.imshow(image.flip(-1) if is_bgr else image)
-            axes.set_title(name_class(dataset, sample['data_samples'].gt_label), fontsize=7, parse_math=False)
+            name = name_class(sample['data_samples'].gt_label, dataset.metainfo.get('classes'))
+            axes.set_title(name, fontsize=7, parse_math=False)
     save_figure(figure, args.out)
 
 

@@ -102,21 +102,16 @@ def model_steps() -> dict[str, Step]:
     """Return the steps from the config of a model to its building, by their names."""
     return {
         'arguments': lambda run: run.cfg.merge_from_dict(run.request.options),
-        'check of the model': check_model,
         'weights': enter_start,
-        'one start': check_start,
+        'check of the arguments': check_arguments,
         'classes': enter_classes,
     }
 
 
-def check_model(run: Run) -> None:
-    """Raise a UserError if a type or an argument in ``model`` or ``speed`` does not exist."""
+def check_arguments(run: Run) -> None:
+    """Raise a UserError if ``model`` or ``speed`` has an unknown type or argument, or weights are given twice."""
     check_part(run.cfg.model.to_dict(), 'model', run.scope)
     check_part(dict(run.cfg.get('speed') or {}), 'speed', run.scope)
-
-
-def check_start(run: Run) -> None:
-    """Raise a UserError if arguments of the model name weights beside the checkpoint."""
     named = named_weights(run.request.options)
     if named and run.start:
         raise UserError(f'both init_cfg ({named[0]}) and pretrained ({run.start}) give all weights: give one of them')

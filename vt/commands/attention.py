@@ -54,10 +54,13 @@ def prepare_images(args: argparse.Namespace, name: str) -> tuple[nn.Module, Path
     check_figure(out, args.config, args.checkpoint, *args.inputs)
     model = get_model(cfg, args.checkpoint, default_device())
     cfg = model.cfg  # with the preprocessing of the weights
-    dataset = build_test_set(cfg, is_lazy=bool(args.inputs))  # its files are not needed
-    samples = [*map(Samples(cfg), args.inputs)] if args.inputs else []
-    samples = samples or [dataset[index] for index in spread_over_classes(dataset, args.images)]
-    titles = [describe_image(model, None if is_segmentation(cfg) else dataset, sample) for sample in samples]
+    if args.inputs:
+        samples, names = [*map(Samples(cfg), args.inputs)], None
+    else:
+        dataset = build_test_set(cfg)
+        samples = [dataset[index] for index in spread_over_classes(dataset, args.images)]
+        names = dataset.metainfo.get('classes')
+    titles = [describe_image(model, sample, names) for sample in samples]
     return model, out, samples, titles
 
 

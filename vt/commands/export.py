@@ -269,12 +269,10 @@ def describe_preparation(inferencer: Any) -> dict[str, Any]:
     if samples.shape:  # of a data set in memory
         steps.append(dict(scale=samples.shape[:0:-1], interpolation='area'))
     for step in map(dict, samples.prepared.steps):
-        kind = step.pop('type').rpartition('.')[2]
+        kind, backend = step.pop('type').rpartition('.')[2], step.get('imdecode_backend', 'cv2')
         if kind in ('Resize', 'ResizeEdge', 'CenterCrop'):
             steps.append(step)
-        elif not (
-            kind.startswith('Pack') or (kind, step.get('imdecode_backend', 'cv2')) == ('LoadImageFromFile', 'cv2')
-        ):
+        elif backend != 'cv2' or not kind.startswith(('Pack', 'LoadImageFromFile')):
             raise UserError(f'the script does not support {kind} {step}')
     preprocessor, is_segmentor = model.data_preprocessor, inferencer.predicts_maps
     if is_segmentor and model.test_cfg.mode != 'whole':

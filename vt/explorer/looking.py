@@ -154,7 +154,7 @@ def pick_from_test_set(cfg: Config, number: int) -> list[ShownImage]:
         pixels = visible(image, preparation_of(cfg).is_bgr)
         path = annotation.get('img_path')
         known = 'gt_label' in annotation and dataset.metainfo.get('classes')
-        caption = name_class(dataset, annotation.gt_label) if known else f'test image {index}'
+        caption = name_class(annotation.gt_label, known) if known else f'test image {index}'
         is_file = path is not None and Path(path).is_file()
         images.append(
             ShownImage(caption, path if is_file else np.ascontiguousarray(pixels[..., ::-1]), shrink(pixels, THUMBNAIL))
