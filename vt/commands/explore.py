@@ -25,8 +25,7 @@ def explore(args: argparse.Namespace) -> None:
     images = [open_image(path) for path in files]
     models: Models = {}
     for config, checkpoint in chosen:
-        cfg = resolve_config(config, args.cfg_options)
-        inferencer = inferencer_of(cfg, checkpoint, args.device)
+        inferencer = inferencer_of(resolve_config(config, args.cfg_options), checkpoint, args.device)
         if isinstance(inferencer, VideoInferencer):
             raise UserError(f'{config} is a video model: use {as_typed("vt show-tokens")}')
         name = name_of(config)

@@ -37,8 +37,7 @@ METRICS = '.json'  # as the suffix of --out; others are of predictions
 def test(args: argparse.Namespace) -> None:
     """Evaluate; on request write predictions, metrics or a report, and measure the cost of the model."""
     run = testing_run(args)
-    cfg = run.cfg
-    maps, metrics_only = is_segmentation(cfg), (args.out or '').endswith(METRICS)
+    maps, metrics_only = is_segmentation(run.cfg), (args.out or '').endswith(METRICS)
     suffix, what = ('', 'predicted maps to a folder') if maps else ('.pkl', 'predictions as .pkl')
     if args.out and Path(args.out).suffix not in (METRICS, suffix):
         raise UserError(f'--out {args.out}: metrics are written as {METRICS}, {what}')

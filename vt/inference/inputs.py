@@ -39,7 +39,6 @@ from vt.video import LoadClips, open_video
 from vt.video.dataset import EXTENSIONS as VIDEOS
 
 from . import image_files
-from .image_files import load_image
 
 ImageSource = str | os.PathLike | np.ndarray
 Given = TypeVar('Given')
@@ -72,8 +71,8 @@ class Samples:
         steps = [build(TRANSFORMS, step, self.prepared.scope) for step in self.prepared.steps]
         self.load = next((step for step in steps if isinstance(step, LOADING)), None)
         self.rest = Compose([step for step in steps if step is not self.load])
-        self.shape = () if self.load else self.input_shape  # of a test set in memory
         self.num_bands = self.prepared.channels if isinstance(self.load, LoadBands) else None
+        self.shape = () if self.load else self.input_shape  # of a test set in memory
         self.has_frames = isinstance(self.load, LoadClips) or len(self.shape) > 3
         images = (*IMAGES, '.npy') if self.num_bands else IMAGES
         self.suffixes = VIDEOS if self.has_frames else images  # of supported files
@@ -94,9 +93,7 @@ class Samples:
             inputs = dataset[0]['inputs']
         else:
             size = (size, size) if isinstance(size, int) else size
-            image = np.zeros((*size, 3), np.uint8)
-            if isinstance(self.load, LoadBands):
-                image = np.zeros((*size, self.prepared.channels or 3), np.float32)
+            image = np.zeros((*size, self.num_bands or 3), np.float32 if self.num_bands else np.uint8)
             sample = dict(img=image, img_path='', img_shape=size, ori_shape=size)
             if isinstance(self.load, LoadClips):
                 sample |= dict(frames=[image] * self.load.clip_length, num_views=1)
@@ -140,7 +137,7 @@ class Samples:
         load = partial(self.load, dict(img_path=path))
         if self.has_frames:
             return load()
-        results = load() if self.num_bands else load_image(path, load, why_unread)  # bands have checks of their own
+        results = load() if self.num_bands else image_files.load_image(path, load, why_unread)  # bands check theirs
         if self.num_bands and (number := results['img'].shape[2]) != self.num_bands:
             raise UserError(f'{path} has {number} channels, the model takes {self.num_bands}')
         return results
