@@ -47,10 +47,10 @@ def take_step(path):
     from vt.engine.checks.parameter_rules import check_parameter_rules
     from vt.apis.folders import describe
     from vt.engine.data import Data
-    from vt.engine.num_classes import enter_num_classes
+    from vt.engine.data import enter_num_classes
     from vt.errors import UserError
     check_config(cfg)
-    enter_num_classes(cfg, Data(cfg), 'ab')
+    enter_num_classes(Data(cfg), 'ab')
     inner = cfg.model.backbone
     while 'backbone' in inner:
         inner = inner.backbone

@@ -16,13 +16,13 @@ import yaml
 from mmengine.model import BaseModel
 from mmengine.registry import DefaultScope
 
+from vt.engine.config_parts import is_segmentation
 from vt.engine.counting import count_complexity
-from vt.engine.data import Data
-from vt.engine.launch import build_model, is_segmentation
-from vt.engine.num_classes import enter_num_classes
+from vt.engine.data import Data, enter_num_classes
+from vt.engine.launch import build_model
 from vt.engine.prepare import read_config
 from vt.files import ROOT
-from vt.inference.inputs import input_shape
+from vt.inference.inputs import Samples
 
 from .scores import runs_as_they_are
 
@@ -109,10 +109,10 @@ def describe(path: Path) -> dict[str, Any]:
 def model_on_meta(path: Path) -> tuple[BaseModel, torch.Tensor]:
     """Build the model of a config without values, and an input of the size that it is for."""
     cfg = read_config(str(path))
-    enter_num_classes(cfg, Data(cfg), ('one', 'other'))  # for data of one's own
+    enter_num_classes(Data(cfg), ('one', 'other'))  # for data of one's own
     size = NAMED_SIZE.search(path.stem)
     with DefaultScope.overwrite_default_scope(cfg.get('default_scope', 'mmpretrain')):
-        shape = (3, *map(int, size.groups())) if size and is_segmentation(cfg) else input_shape(cfg)
+        shape = (3, *map(int, size.groups())) if size and is_segmentation(cfg) else Samples(cfg).input_shape
         return build_model(cfg).to('meta'), torch.empty(1, *shape, device='meta')
 
 

@@ -23,9 +23,9 @@ from torch.nn.functional import adaptive_avg_pool2d, interpolate
 from vt.analysis.figures import image_cells
 from vt.analysis.tables import print_table
 from vt.commands.attention import check_figure, write
-from vt.commands.outputs import write_measured
 from vt.datasets import DigitScenes
 from vt.engine.prepare import read_config
+from vt.engine.run_record import write_measured
 from vt.errors import UserError
 from vt.files import as_plain
 from vt.inference.inputs import read_image

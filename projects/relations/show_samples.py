@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 
 from vt.analysis.figures import image_cells, save_figure
 from vt.commands.attention import check_figure
+from vt.engine.config_parts import preparation_of
 from vt.engine.image_hooks import as_strip
-from vt.engine.preparation import preparation_of
 from vt.engine.prepare import read_config
 from vt.inference.test_set import build_test_set, name_class, spread_over_classes
 
@@ -33,7 +33,8 @@ def show_samples(args: argparse.Namespace) -> None:
             sample = dataset[index]
             image = as_strip(sample['inputs']).movedim(0, -1)
             axes.imshow(image.flip(-1) if is_bgr else image)
-            axes.set_title(name_class(dataset, sample['data_samples'].gt_label), fontsize=7, parse_math=False)
+            name = name_class(sample['data_samples'].gt_label, dataset.metainfo.get('classes'))
+            axes.set_title(name, fontsize=7, parse_math=False)
     save_figure(figure, args.out)
 
 

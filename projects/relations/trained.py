@@ -11,11 +11,11 @@ from torch.nn.functional import interpolate, pad
 from torch.utils.data import Dataset
 
 from vt.apis import get_model
-from vt.commands.outputs import check_output
 from vt.engine.checks.classes import IGNORED_LABEL
 from vt.engine.launch import draw_weights
 from vt.engine.prepare import read_config
 from vt.inference.test_set import build_test_set, spread_evenly
+from vt.paths import check_output
 
 SEED = 0  # of random weights, without a checkpoint
 

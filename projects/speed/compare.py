@@ -13,13 +13,13 @@ import torch
 from tools.benchmark import add_arguments
 from vt.commands.arguments import ToolParser
 from vt.commands.benchmarks import read_settings
-from vt.commands.outputs import check_output
 from vt.engine.reporting import one_line_errors
 from vt.engine.run_record import describe_origin
 from vt.engine.speed_settings import keep_freed_memory, use_threads
 from vt.errors import UserError
 from vt.files import write_json
 from vt.ops.token_products import choose_token_library
+from vt.paths import check_output
 
 from .comparison import Comparison
 from .roofline import Roofline

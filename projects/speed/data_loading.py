@@ -21,12 +21,12 @@ from torch.utils.data import DataLoader, RandomSampler
 
 from vt.analysis.tables import print_table
 from vt.commands.arguments import ToolParser
-from vt.commands.outputs import check_output, write_measured
-from vt.engine.config_parts import steps_in
-from vt.engine.launch import is_segmentation
+from vt.engine.config_parts import is_segmentation, steps_in
 from vt.engine.prepare import read_config
 from vt.engine.reporting import one_line_errors
+from vt.engine.run_record import write_measured
 from vt.errors import UserError
+from vt.paths import check_output
 
 from .timing import median_of_rounds
 

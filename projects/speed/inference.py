@@ -24,10 +24,11 @@ from vt.analysis.tables import print_table
 from vt.apis.exporting import run_onnx
 from vt.apis.predict_exported import predict
 from vt.commands.arguments import ToolParser
-from vt.commands.outputs import check_output, write_measured
 from vt.engine.reporting import one_line_errors
+from vt.engine.run_record import write_measured
 from vt.engine.speed_settings import compile_parts, keep_freed_memory, use_threads
 from vt.files import ROOT, read_json
+from vt.paths import check_output
 
 from .data_loading import write_jpegs
 from .timing import median_of_rounds

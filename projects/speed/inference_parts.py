@@ -18,9 +18,10 @@ from vt import apis
 from vt.analysis.speed import time_interleaved
 from vt.analysis.tables import print_table
 from vt.commands.arguments import ToolParser
-from vt.commands.outputs import check_output, write_measured
 from vt.engine.reporting import one_line_errors
+from vt.engine.run_record import write_measured
 from vt.engine.speed_settings import keep_freed_memory, use_threads
+from vt.paths import check_output
 
 from .data_loading import write_jpegs
 

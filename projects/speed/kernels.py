@@ -18,10 +18,11 @@ from triton.compiler import ASTSource, CompiledKernel
 
 from vt.analysis.tables import print_table
 from vt.commands.arguments import ToolParser
-from vt.commands.outputs import check_output, write_measured
 from vt.engine.reporting import one_line_errors
+from vt.engine.run_record import write_measured
 from vt.ops import triton_kernels
 from vt.ops.triton_path import BACKWARD, FORWARD, combine_blocks, sizes
+from vt.paths import check_output
 
 # Ten times the compute capability, and the kB of shared memory that a program may take; code for 8.0 also runs on GPUs
 # of 8.6 and 8.9, which have less of it than an A100.

@@ -18,10 +18,11 @@ from torchvision.transforms import v2
 
 from vt.analysis.tables import print_table
 from vt.commands.arguments import ToolParser
-from vt.commands.outputs import check_output, write_measured
 from vt.engine.prepare import read_config
 from vt.engine.reporting import one_line_errors
+from vt.engine.run_record import write_measured
 from vt.files import ROOT
+from vt.paths import check_output
 
 from .data_loading import HEIGHT, QUALITY, WIDTH, draw_image, write_jpegs
 from .timing import median_of_rounds

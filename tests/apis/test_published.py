@@ -22,14 +22,13 @@ from tool_runner import ROOT, call, succeed
 import vt
 from vt import apis
 from vt.apis.model_zoo import resolve_config
-from vt.apis.published import PUBLISHED, find_weights
 from vt.checkpoints.formats.recognise import adapt_channels
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.public import read_timm
-from vt.engine import published_preparation
-from vt.engine.published_preparation import compare_preparation, find_preparation
+from vt.engine import published
+from vt.engine.published import PUBLISHED, compare_preparation, find_preparation, find_weights
 from vt.errors import UserError
-from vt.inference.inputs import Samples, pipeline_steps
+from vt.inference.inputs import Samples
 from vt.models import HuggingFaceBackbone
 
 SWIN, SWIN_FILE = 'swin-tiny_16xb64-300e_in1k', 'swin_tiny_patch4_window7_224.ms_in1k'
@@ -109,7 +108,7 @@ def test_frames_are_prepared_and_classes_named_as_torchvision_does(caches):
     assert (len(classes), classes[0]) == (400, 'abseiling')
     frames = np.random.default_rng(0).integers(0, 256, (16, 12, 17, 3), np.uint8)
     frames = [cv2.resize(frame, (340, 240), interpolation=cv2.INTER_CUBIC) for frame in frames]
-    _, same, pack = pipeline_steps(model.cfg)
+    same, pack = Samples(model.cfg).rest.transforms
     result = same(dict(img_path='', frames=frames, num_views=1, img_shape=(240, 340), ori_shape=(240, 340)))
     found = model.data_preprocessor(pseudo_collate([pack(result)]), False)['inputs']
     clip = torch.from_numpy(np.stack(frames)[..., ::-1].copy()).permute(0, 3, 1, 2)
@@ -196,7 +195,7 @@ def test_other_channels_are_adapted_and_so_are_mean_and_deviation_unless_a_confi
 
 def test_images_have_the_models_own_size(caches, monkeypatch):
     lines = []
-    monkeypatch.setattr(published_preparation, 'print_log', lambda line, **options: lines.append(line))
+    monkeypatch.setattr(published, 'print_log', lambda line, **options: lines.append(line))
     put(caches, 'deit-small_16xb64-300e_in1k', 'timm')
     model = apis.get_model('deit-small_16xb64-300e_in1k', 'timm', backbone=dict(image_size=112))
     resize, crop = model.cfg.test_dataloader.dataset.pipeline[1:3]

@@ -23,8 +23,14 @@ from tool_runner import ROOT, assert_one_line, call, succeed
 from vt import apis
 from vt.apis import predict_exported
 from vt.apis.exporting import Network, encode, export_program, largest_difference
-from vt.commands.export import describe_size, why_refused
-from vt.commands.exported_script import describe_inputs, describe_preparation, script_text, write_script
+from vt.commands.export import (
+    describe_inputs,
+    describe_preparation,
+    describe_size,
+    script_text,
+    why_refused,
+    write_script,
+)
 from vt.errors import UserError
 from vt.inference.inputs import Samples
 
@@ -322,7 +328,8 @@ def test_the_script_prepares_images_as_the_pipeline(classifier, steps, tmp_path)
     normalisation = dict(mean=[120.0, 110, 100], std=[60.0, 50, 40], to_rgb=True)
     cfg.model.data_preprocessor = cfg.data_preprocessor = dict(normalisation, pad_size_divisor=16, pad_value=7)
     model = apis.get_model(cfg)
-    about = json.loads(json.dumps(describe_inputs(model, (3, 32, 32), True) | describe_preparation(model)))
+    about = describe_inputs(model, (3, 32, 32), True) | describe_preparation(apis.inferencer_of(model))
+    about = json.loads(json.dumps(about))
     for size in ((50, 70), (61, 33)):
         file = write_waves(tmp_path / 'a.png', *size)
         expected = model.data_preprocessor(pseudo_collate([Samples(cfg)(file)]), False)['inputs'].numpy()

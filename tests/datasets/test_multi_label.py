@@ -117,8 +117,8 @@ def unnamed(tmp_path):
 
 def test_images_of_several_labels_are_spread_and_named(unnamed):
     assert spread_over_classes(unnamed, 4) == [1, 0, 3, 2]
-    assert name_class(unnamed, torch.tensor([0, 2])) == '0, 2'
-    assert name_class(unnamed, torch.tensor([])) == 'nothing'
+    assert name_class(torch.tensor([0, 2]), unnamed.metainfo.get('classes')) == '0, 2'
+    assert name_class(torch.tensor([]), None) == 'nothing'
 
 
 def test_metrics_of_one_label(unnamed):

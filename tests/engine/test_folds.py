@@ -12,7 +12,7 @@ from vt.engine.data import Data
 from vt.engine.prepare import read_config
 from vt.engine.run_record import digest_config
 from vt.errors import UserError
-from vt.inference.inputs import input_shape
+from vt.inference.inputs import Samples
 
 DIGITS = str(ROOT / 'configs/vt_resnet/vt-resnet18-half_digits.py')
 SCENES = str(ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py')
@@ -71,7 +71,7 @@ def test_the_config_that_a_run_leaves_has_its_fold_already(tmp_path):
     again = read(str(tmp_path / 'c.py'))
     assert again.train_dataloader == cfg.train_dataloader
     assert get_model(again).dataset_meta['classes'] == tuple('0123456789')
-    assert input_shape(again) == input_shape(read())
+    assert Samples(again).input_shape == Samples(read()).input_shape
     with pytest.raises(UserError, match=r'fold=1: the data already are fold 2 of 5'):
         read(str(tmp_path / 'c.py'), fold=1)
 

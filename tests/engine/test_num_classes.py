@@ -9,8 +9,7 @@ import torch
 from mmengine.config import Config
 
 from vt.apis import find_config, get_model
-from vt.engine.data import Data
-from vt.engine.num_classes import enter_num_classes
+from vt.engine.data import Data, enter_num_classes
 from vt.engine.prepare import Request, prepare
 from vt.errors import UserError
 
@@ -43,9 +42,9 @@ def test_it_is_the_number_of_classes_of_the_data(change, number, images):
     cfg = undecided(images | change)
     if number is None:
         with pytest.raises(UserError, match=r"num_classes='auto' is the .* of the data \(.*none.*\); give a number"):
-            enter_num_classes(cfg, Data(cfg))
+            enter_num_classes(Data(cfg))
         return
-    enter_num_classes(cfg, Data(cfg))
+    enter_num_classes(Data(cfg))
     found = [*cfg.model.decode_head, cfg.model.data_preprocessor]
     assert [part.num_classes for part in found] == [number, 7, number]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from vt.engine.output_paths import distinct_paths
+from vt.paths import distinct_paths
 
 LONG = 'x' * 251
 TWICE = ['a.jpg.png', 'a.jpg', 'a.jpg-2.png', 'a.jpg-2']

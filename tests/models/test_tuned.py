@@ -10,9 +10,8 @@ from mmengine.optim import build_optim_wrapper
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import register_parametrization
 
-from vt.engine.data import Data
+from vt.engine.data import Data, enter_num_classes
 from vt.engine.launch import build_model
-from vt.engine.num_classes import enter_num_classes
 from vt.engine.prepare import read_config
 from vt.files import ROOT
 from vt.models import FilterTokenizer, VTResNet
@@ -86,7 +85,7 @@ TUNED = [*ROOT.glob('configs/*/*-tuned*.py'), *ROOT.glob('configs/vt_anywhere/*_
 )
 def test_the_recipe_meets_exactly_the_token_side_matrices(path):
     cfg = read_config(str(path))
-    enter_num_classes(cfg, Data(cfg), 'ab')
+    enter_num_classes(Data(cfg), 'ab')
     model = build_model(cfg)
     groups = build_optim_wrapper(model, cfg.optim_wrapper).optimizer.param_groups
     names = {id(parameter): name for name, parameter in model.named_parameters()}

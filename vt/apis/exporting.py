@@ -22,7 +22,7 @@ from torch.export import Dim, ExportedProgram
 from vt.errors import UserError
 from vt.files import write_atomically
 
-Run = Callable[[Tensor], list[np.ndarray]]
+Forward = Callable[[Tensor], list[np.ndarray]]
 SUFFIXES = dict(program='.pt2', onnx='.onnx', int8='.int8.onnx', openvino='.xml', aot='.aot.pt2')
 
 
@@ -87,7 +87,7 @@ def export_program(network: Network, images: Tensor, others: Sequence[Tensor] = 
 
 
 @torch.no_grad()
-def encode(kind: str, program: Program, calibration: Iterable[Tensor] = ()) -> tuple[dict[str, bytes], Run]:
+def encode(kind: str, program: Program, calibration: Iterable[Tensor] = ()) -> tuple[dict[str, bytes], Forward]:
     """Encode a model in a format, and load it again.
 
     Args:
@@ -123,7 +123,7 @@ def encode(kind: str, program: Program, calibration: Iterable[Tensor] = ()) -> t
     return {SUFFIXES[kind]: file.getvalue()}, torch.no_grad()(lambda images: as_arrays(function(images)))
 
 
-def run_onnx(content: bytes) -> Run:
+def run_onnx(content: bytes) -> Forward:
     """Return a function that runs an ONNX model with ONNX Runtime and PyTorch's number of threads."""
     import onnxruntime
 
@@ -164,7 +164,7 @@ def _quantise(content: bytes, inputs: Iterable[Tensor]) -> bytes:
         return quantised.read_bytes()
 
 
-def _encode_openvino(content: bytes) -> tuple[dict[str, bytes], Run]:
+def _encode_openvino(content: bytes) -> tuple[dict[str, bytes], Forward]:
     """Return OpenVINO's two files of an ONNX model, and a function that runs it in float32.
 
     By default OpenVINO computes in bfloat16 on processors that support it.
@@ -185,7 +185,7 @@ def as_arrays(outputs: Tensor | Sequence[Tensor]) -> list[np.ndarray]:
     return [output.numpy() for output in ([outputs] if isinstance(outputs, Tensor) else outputs)]
 
 
-def largest_difference(run: Run, network: Network, images: Tensor) -> float:
+def largest_difference(run: Forward, network: Network, images: Tensor) -> float:
     """Return the largest difference of an exported model's outputs, relative to the largest output of the model."""
     with torch.no_grad():
         expected = as_arrays(network(images))
@@ -197,7 +197,7 @@ def largest_difference(run: Run, network: Network, images: Tensor) -> float:
 
 
 @contextlib.contextmanager
-def answered_by(model: BaseModel, run: Run) -> Iterator[None]:
+def answered_by(model: BaseModel, run: Forward) -> Iterator[None]:
     """Make a model predict with the outputs of an exported model inside the block."""
     head = getattr(model, 'decode_head', None) or model.head
 

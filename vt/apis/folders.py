@@ -21,17 +21,18 @@ import vt
 from vt.checkpoints.publishing import as_safetensors
 from vt.checkpoints.weights import unwrap
 from vt.engine.checks.config import check_part
-from vt.engine.preparation import preparation_of
+from vt.engine.config_parts import preparation_of
 from vt.engine.prepare import DISTRIBUTION
+from vt.engine.published import WEIGHTS
 from vt.errors import UserError
 from vt.files import file_in, interpreting, read_json, write_atomically
 from vt.hints import as_typed
-from vt.inference.inputs import input_shape, pipeline_steps
+from vt.inference.inputs import Samples
 from vt.untrusted_text import printable
 
 from .saved_types import LEFT_OUT, NAMES, SCOPES, STRINGS, WORD, is_listed
 
-CONFIG, WEIGHTS = 'config.json', 'model.safetensors'
+CONFIG = 'config.json'
 FORMAT = 4
 KEYS = ('library', 'format', 'scope', 'model', 'pipeline')
 # Classifiers that are saved as an ImageClassifier, with equal predictions, and the parts that it has.
@@ -85,7 +86,7 @@ def describe(cfg: Config) -> dict[str, Any]:
     steps = _without_training([*preparation_of(cfg).steps])
     described = dict(scope=scope, model=_without_training(model), pipeline=steps)
     if not any('Load' in str(step['type']) for step in steps):
-        described['shape'] = [*input_shape(cfg)]
+        described['shape'] = [*Samples(cfg).input_shape]
     check_parts(described['model'], 'model', scope)
     check_parts(steps, 'pipeline', scope, 'transform')
     return described
@@ -147,7 +148,7 @@ def read_folder(folder: str | PathLike) -> Config:
         dataset['pipeline'] = content['pipeline']
         cfg = Config(dict(default_scope=scope, model=content['model'], test_dataloader=dict(dataset=dataset)))
         cfg.update(dict(saved_in=str(weights.absolute()), **dict(input_shape=shape) if shape else {}))
-        pipeline_steps(cfg)
+        Samples(cfg)
     return cfg
 
 

@@ -16,13 +16,12 @@ from mmpretrain.apis import ImageClassificationInferencer
 from mmpretrain.models import MultiLabelClsHead
 from mmpretrain.visualization import UniversalVisualizer
 
+from vt.engine.config_parts import is_segmentation
 from vt.engine.image_hooks import as_strip
-from vt.engine.launch import is_segmentation
-from vt.engine.preparation import preparation_of
 from vt.image_bounds import drawn_size
 from vt.inference.inputs import ImageSource, SampleInferencer, Samples
 
-from .model_zoo import Source, resolve_config, resolve_model
+from .model_zoo import Source, resolve_model
 
 if TYPE_CHECKING:
     from .segmentation import SegmentationInferencer
@@ -110,7 +109,7 @@ class VideoInferencer(ClassificationInferencer):
     def pixels(self, video: ImageSource) -> np.ndarray:
         """Return the frames of a video's first clip, as the model receives them, side by side, RGB."""
         strip = as_strip(self.pipeline(video)['inputs'])
-        strip = strip.flip(0) if preparation_of(self.config).is_bgr else strip
+        strip = strip.flip(0) if self.pipeline.prepared.is_bgr else strip
         return np.ascontiguousarray(strip.permute(1, 2, 0).numpy())
 
 
@@ -120,13 +119,11 @@ def inferencer_of(
     device: str | torch.device | None = None,
 ) -> 'ClassificationInferencer | SegmentationInferencer':
     """Return the inferencer for a model; arguments as in :class:`ClassificationInferencer`."""
-    if not isinstance(model, BaseModel):
-        model = resolve_config(model)
-    cfg = model.cfg if isinstance(model, BaseModel) else model
-    if is_segmentation(cfg):
+    model = resolve_model(model, pretrained, device)
+    if is_segmentation(model.cfg):
         from .segmentation import SegmentationInferencer  # it imports MMSegmentation
 
-        return SegmentationInferencer(model, pretrained, device)
-    backbone = cfg.model.get('backbone')
+        return SegmentationInferencer(model)
+    backbone = model.cfg.model.get('backbone')
     is_of_videos = isinstance(backbone, dict) and backbone.get('num_frames')
-    return (VideoInferencer if is_of_videos else ClassificationInferencer)(model, pretrained, device)
+    return (VideoInferencer if is_of_videos else ClassificationInferencer)(model)

@@ -15,24 +15,19 @@ from mmengine.model import BaseModel
 from torch import nn
 
 from vt._libraries import importing
-from vt.checkpoints.reading import read
 from vt.checkpoints.weights import load_weights
-from vt.engine.checks.classes import classes_of, names_in_config
+from vt.engine.checks.classes import classes_of
 from vt.engine.checks.config import check_part
-from vt.engine.data import Data
 from vt.engine.launch import build_model, draw_weights, require_device
-from vt.engine.num_classes import enter_num_classes
-from vt.engine.prepare import apply_options, read_config
-from vt.engine.published_preparation import named_weights, prepare_as_published
+from vt.engine.prepare import Request, Run, Step, apply_options, enter_classes, enter_start, read_config
+from vt.engine.published import LIBRARIES, PUBLISHED, TIMM, named_weights
 from vt.engine.reporting import naming_part
 from vt.engine.speed_settings import SpeedSettings
-from vt.engine.timm_config import TIMM
 from vt.errors import UserError
 from vt.files import ROOT
 from vt.models.optimize import optimize_for
 
 from .folders import read_folder
-from .published import LIBRARIES, PUBLISHED, find_weights
 
 INDEX = ROOT / 'model-index.yml'
 Source = str | PathLike | Config
@@ -103,6 +98,25 @@ def _plain(name: str) -> str:
     return architecture.removesuffix('_weights').replace('_', '-').replace(' ', '-')
 
 
+def model_steps() -> dict[str, Step]:
+    """Return the steps from the config of a model to its building, by their names."""
+    return {
+        'arguments': lambda run: run.cfg.merge_from_dict(run.request.options),
+        'weights': enter_start,
+        'check of the arguments': check_arguments,
+        'classes': enter_classes,
+    }
+
+
+def check_arguments(run: Run) -> None:
+    """Raise a UserError if ``model`` or ``speed`` has an unknown type or argument, or weights are given twice."""
+    check_part(run.cfg.model.to_dict(), 'model', run.scope)
+    check_part(dict(run.cfg.get('speed') or {}), 'speed', run.scope)
+    named = named_weights(run.request.options)
+    if named and run.start:
+        raise UserError(f'both init_cfg ({named[0]}) and pretrained ({run.start}) give all weights: give one of them')
+
+
 def get_model(
     name_or_config: Source,
     pretrained: str | PathLike | bool | None = None,
@@ -136,33 +150,27 @@ def get_model(
         UserError: an unknown model or option; a checkpoint that is missing or does not fit; no published weights;
             weights both in ``overrides`` and ``pretrained``; a device that does not exist.
     """
-    device = require_device(device)
     cfg = resolve_config(name_or_config)
-    cfg.merge_from_dict(dict(model=overrides))
-    scope = cfg.get('default_scope', 'mmpretrain')
-    check_part(cfg.model.to_dict(), 'model', scope)
-    check_part(dict(cfg.get('speed') or {}), 'speed', scope)
-    checkpoint, begins = find_weights(cfg, pretrained), named_weights(overrides)
-    if begins and checkpoint:
-        raise UserError(f'both init_cfg ({begins[0]}) and pretrained ({checkpoint}) give all weights: give one of them')
-    loaded = None if checkpoint is None else read(checkpoint)  # before the model is built, which takes longer
-    prepared = prepare_as_published(cfg, checkpoint)
-    known = loaded and loaded.dataset_meta.get('classes')
-    enter_num_classes(cfg, Data(cfg), known or (prepared and prepared.classes))
+    return build(Run(cfg, Request(dict(model=overrides), checkpoint=pretrained)), device)
+
+
+def build(run: Run, device: str | torch.device | None = None) -> BaseModel:
+    """Build the model of a run, without its data, as :func:`get_model` does."""
+    device = require_device(device)
+    for step in model_steps().values():
+        step(run)
+    cfg, loaded, overrides = run.cfg, run.checkpoint, run.request.options.get('model', {})
     has_new_head = 'num_classes' in overrides.get('head', {})
     saved = f' of {Path(cfg.saved_in).parent}' if 'saved_in' in cfg else ''
     with naming_part(f'building the model{saved}', cfg.to_dict()):
         model = build_model(cfg)
         if loaded is None or has_new_head:
-            draw_weights(model, begins)
-    meta = names_in_config(cfg)
+            draw_weights(model, named_weights(overrides))
     if loaded:
         hook = (cfg.get('default_hooks') or {}).get('weights_match') or {}
         chosen = {key: hook[key] for key in ('weights', 'grid', 'may_differ') if key in hook}
-        load_weights(model, loaded, whole=not has_new_head, adapts=prepared is not None, **chosen)
-    if prepared and prepared.classes:  # Kinetics' data set has no names without its list
-        meta.setdefault('classes', prepared.classes)
-    model.cfg, model.dataset_meta = cfg, classes_of(model, meta, loaded, has_new_head)
+        load_weights(model, loaded, whole=not has_new_head, adapts=run.published is not None, **chosen)
+    model.cfg, model.dataset_meta = cfg, classes_of(model, run.dataset_meta, loaded, has_new_head)
     return _optimize(model.to(device))
 
 
@@ -170,9 +178,9 @@ def resolve_model(
     model: Source | BaseModel, pretrained: str | PathLike | bool | None, device: str | torch.device | None
 ) -> BaseModel:
     """Return a given network, as :func:`get_model` would give it, or build it with that function."""
-    if not isinstance(model, nn.Module):
-        return get_model(model, pretrained, device)
-    return _optimize(model if device is None else model.to(require_device(device)))
+    if isinstance(model, nn.Module):
+        return _optimize(model if device is None else model.to(require_device(device)))
+    return get_model(model, pretrained, device)
 
 
 def _optimize(model: BaseModel) -> BaseModel:

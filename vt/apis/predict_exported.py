@@ -18,7 +18,8 @@ from PIL import Image
 from vt.errors import UserError
 from vt.files import interpreting, read_json, write_atomically
 from vt.image_bounds import EXTENSIONS, check_scores
-from vt.inference.image_files import encode_mask, find_files, mask_paths, read_image
+from vt.inference.image_files import encode_mask, read_image
+from vt.paths import find_files, mask_paths
 from vt.untrusted_text import check_class_names, printable
 
 FLAGS = dict(nearest=0, bilinear=1, bicubic=2, area=3, lanczos=4)  # cv2.INTER_NEAREST, ...

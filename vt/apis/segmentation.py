@@ -31,6 +31,8 @@ class SegmentationInferencer(SampleInferencer, MMSegInferencer):
         show_progress: whether to show a progress bar.
     """
 
+    predicts_maps = True
+
     def __init__(
         self,
         model: Source | BaseModel,

@@ -13,9 +13,8 @@ from torch import Tensor, nn
 from vt.checkpoints.formats.recognise import to_own_names
 from vt.checkpoints.publishing import write_published
 from vt.checkpoints.weights import COMPUTED
-from vt.engine.preparation import preparation_of
 from vt.errors import UserError
-from vt.inference.inputs import input_shape
+from vt.inference.inputs import Samples
 from vt.untrusted_text import printable
 
 from .model_zoo import Source, get_model
@@ -39,13 +38,13 @@ def publish_for_timm(name: str, config: Source, checkpoint: str | PathLike, out:
         UserError: timm is not installed, has no such model, or its network differs from ours.
     """
     model = get_model(config, str(checkpoint))
-    theirs = _build(name, model)
+    samples = Samples(model.cfg)
+    theirs = _build(name, model, samples.input_shape)
     theirs.load_state_dict(translate(model, theirs, name))
-    is_bgr = preparation_of(model.cfg).takes_bgr
-    if is_bgr:  # timm gives its models RGB
+    if samples.prepared.takes_bgr:  # timm gives its models RGB
         stem = next(part for part in theirs.modules() if isinstance(part, (nn.Conv2d, nn.Conv3d)))
         stem.weight.data = stem.weight.data.flip(1)
-    _compare(model.double(), theirs.double(), name, is_bgr)
+    _compare(model.double(), theirs.double(), name, samples)
     return write_published(out, theirs.float().state_dict(), dict(library='timm', model=name))
 
 
@@ -76,13 +75,13 @@ def translate(model: BaseModel, theirs: nn.Module, name: str) -> dict[str, Tenso
     return state | {key: tensor.to(state[key].dtype) for key, tensor in result.items()}
 
 
-def _build(name: str, model: BaseModel) -> nn.Module:
+def _build(name: str, model: BaseModel, shape: tuple[int, ...]) -> nn.Module:
     """Build timm's model with our numbers of classes and channels and our image size."""
     try:
         import timm
     except ImportError as error:
         raise UserError('--format timm needs timm: pip install timm') from error
-    channels, *_, height, width = input_shape(model.cfg)
+    channels, *_, height, width = shape
     options = dict(num_classes=model.head.num_classes, in_chans=channels)
     try:
         known = timm.get_pretrained_cfg(name)
@@ -96,9 +95,9 @@ def _build(name: str, model: BaseModel) -> nn.Module:
 
 
 @torch.no_grad()
-def _compare(model: BaseModel, theirs: nn.Module, name: str, is_bgr: bool) -> None:
-    images = torch.randn(2, *input_shape(model.cfg), generator=torch.Generator().manual_seed(0)).double()
-    ours, other = model(images, mode='tensor'), theirs(images.flip(1) if is_bgr else images)
+def _compare(model: BaseModel, theirs: nn.Module, name: str, samples: Samples) -> None:
+    images = torch.randn(2, *samples.input_shape, generator=torch.Generator().manual_seed(0)).double()
+    ours, other = model(images, mode='tensor'), theirs(images.flip(1) if samples.prepared.takes_bgr else images)
     ours = torch.stack(ours).mean(dim=0) if isinstance(ours, (list, tuple)) else ours  # of a distilled one
     difference = (ours - other).abs().max() / ours.abs().max().clamp(min=1e-12)
     if ours.shape != other.shape or not difference <= TOLERANCE:

@@ -6,21 +6,19 @@ from pathlib import Path
 import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from mmengine.config import Config
 from torch import nn
 
 from vt.analysis.attention.heat_maps import HeatMapper
 from vt.analysis.attention.token_figure import draw_attention, look, name_part
 from vt.analysis.figures import save_figure
 from vt.apis import get_model
-from vt.engine.launch import default_device, is_segmentation
-from vt.engine.preparation import preparation_of
+from vt.engine.config_parts import is_segmentation, preparation_of
+from vt.engine.launch import default_device
 from vt.engine.prepare import read_config
 from vt.errors import UserError
 from vt.inference.inputs import Samples
 from vt.inference.test_set import build_test_set, describe_image, spread_over_classes
-
-from .outputs import check_output
+from vt.paths import check_output
 
 
 def show_tokens(args: argparse.Namespace) -> None:
@@ -54,12 +52,13 @@ def prepare_images(args: argparse.Namespace, name: str) -> tuple[nn.Module, Path
     work_dir = Path(cfg.get('work_dir') or Path('work_dirs', Path(args.config).stem))
     out = args.out or (work_dir if work_dir.is_dir() else Path()) / name
     check_figure(out, args.config, args.checkpoint, *args.inputs)
-    model = build(cfg, args.checkpoint)
+    model = get_model(cfg, args.checkpoint, default_device())
     cfg = model.cfg  # with the preprocessing of the weights
-    dataset = build_test_set(cfg, is_lazy=bool(args.inputs))  # its files are not needed
-    samples = [*map(Samples(cfg), args.inputs)] if args.inputs else []
-    samples = samples or [dataset[index] for index in spread_over_classes(dataset, args.images)]
-    titles = [describe_image(model, None if is_segmentation(cfg) else dataset, sample) for sample in samples]
+    dataset = None if args.inputs else build_test_set(cfg)
+    order = [] if dataset is None else spread_over_classes(dataset, args.images)
+    samples = [dataset[index] for index in order] or [*map(Samples(cfg), args.inputs)]
+    names = None if dataset is None else dataset.metainfo.get('classes')
+    titles = [describe_image(model, sample, names) for sample in samples]
     return model, out, samples, titles
 
 
@@ -75,8 +74,3 @@ def write(figure: Figure, out: str | Path, dpi: int = 100) -> None:
     """Write a figure, and print its path."""
     save_figure(figure, out, dpi)
     print(f'written to {out}')
-
-
-def build(cfg: Config, checkpoint: str | None) -> nn.Module:
-    """Build a model on the GPU, if there is one."""
-    return get_model(cfg, checkpoint, default_device())

@@ -10,10 +10,10 @@ from vt.analysis.speed import Setting, compare, tabulate
 from vt.analysis.tables import print_table
 from vt.apis.model_zoo import get_model, name_of
 from vt.engine.launch import require_device
+from vt.engine.run_record import write_measured
 from vt.engine.speed_settings import keep_freed_memory, use_threads
 from vt.errors import UserError
-
-from .outputs import check_output, write_measured
+from vt.paths import check_output
 
 
 def benchmark(args: argparse.Namespace) -> None:

@@ -19,16 +19,16 @@ from vt.data_checks.data import WARNINGS, Source, find_problems, find_sources
 from vt.data_checks.labels import tabulate_classes
 from vt.data_checks.samples import Problem, Sample
 from vt.datasets.bands import LoadBands
+from vt.engine.config_parts import Preparation, preparation_of
 from vt.engine.data import Data
 from vt.engine.imbalance import pixel_weights
-from vt.engine.preparation import preparation_of
 from vt.engine.prepare import Request, prepare
 from vt.errors import UserError
 from vt.files import write_json
+from vt.paths import check_output
 from vt.untrusted_text import printable
 
 from .data_page import in_line, write_page
-from .outputs import check_output
 
 UNEVEN = 3  # ratio of samples, or pixels, of the largest and the smallest class from which imbalance is reported
 SHOWN = 50  # problems on the console, or rows of the table; --out has all
@@ -54,12 +54,12 @@ def check_dataset(args: argparse.Namespace) -> None:
     print_report(report)
     for note in run.data.notes:
         print(note)
-    print_channels(report, cfg)
+    print_channels(report, run.inputs)
     print_imbalance(sources, cfg)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         write_json(report, folder / 'data.json')
-        write_page(folder / 'index.html', name_of(args.config), report, sources, preparation_of(cfg).is_bgr)
+        write_page(folder / 'index.html', name_of(args.config), report, sources, run.inputs.is_bgr)
         print(f'written to {folder}')
     elif args.out:
         write_json(report, args.out)
@@ -85,11 +85,11 @@ def print_report(report: dict) -> None:
     console.print((f'{len(problems)} problems: {counts}.' if counts else 'No problem found.') + warnings)
 
 
-def print_channels(report: dict, cfg: Config) -> None:
+def print_channels(report: dict, prepared: Preparation) -> None:
     """Print mean and standard deviation of the training images, in the form of the config's ``data_preprocessor``."""
     found = next((each['channels'] for each in report['data_sets'] if each['split'] == 'train'), None)
     if found:
-        is_turned = len(found['mean']) == 3 and bool(preparation_of(cfg).turn) != (found['read_as'] == 'BGR')
+        is_turned = len(found['mean']) == 3 and bool(prepared.turn) != (found['read_as'] == 'BGR')
         mean, std = ([round(value, 3) for value in found[key][:: -1 if is_turned else 1]] for key in ('mean', 'std'))
         order = f' ({"BGR" if is_turned else "RGB"})' if found['read_as'] else ''
         print(f'training images{order}: data_preprocessor = dict(mean={mean}, std={std})')

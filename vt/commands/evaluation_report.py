@@ -40,9 +40,8 @@ from vt.analysis.figures import figure_address, image_address, shrink
 from vt.checkpoints.weights import unwrap
 from vt.engine.checks.classes import IGNORED_LABEL, has_labels, without_wrappers
 from vt.engine.checks.rehearsal import is_number
+from vt.engine.config_parts import is_segmentation, preparation_of
 from vt.engine.image_hooks import visible
-from vt.engine.launch import is_segmentation
-from vt.engine.preparation import preparation_of
 from vt.engine.run_record import describe_origin
 from vt.errors import UserError
 from vt.files import NUMBER, read_json, write_atomically, write_json

@@ -8,16 +8,13 @@ from pathlib import Path
 
 from vt.apis.inferencers import VideoInferencer, inferencer_of
 from vt.apis.model_zoo import name_of, resolve_config
-from vt.engine.launch import require_device
 from vt.errors import UserError
 from vt.explorer.looking import ShownImage, open_image, pick_from_test_set
 from vt.explorer.views import Models, write_report
 from vt.files import write_atomically
 from vt.hints import as_typed
 from vt.image_bounds import EXTENSIONS as IMAGES
-from vt.inference.image_files import find_files
-
-from .outputs import check_output
+from vt.paths import check_output, find_files
 
 
 def explore(args: argparse.Namespace) -> None:
@@ -25,12 +22,10 @@ def explore(args: argparse.Namespace) -> None:
     chosen = [(args.config, args.checkpoint), *([args.compare] if args.compare else [])]
     files = find_files(args.inputs, (*IMAGES, '.npy'))
     check_output(args.html, *(path for pair in chosen for path in pair), *files)
-    device = require_device(args.device)
     images = [open_image(path) for path in files]
     models: Models = {}
     for config, checkpoint in chosen:
-        cfg = resolve_config(config, args.cfg_options)
-        inferencer = inferencer_of(cfg, checkpoint, device)
+        inferencer = inferencer_of(resolve_config(config, args.cfg_options), checkpoint, args.device)
         if isinstance(inferencer, VideoInferencer):
             raise UserError(f'{config} is a video model: use {as_typed("vt show-tokens")}')
         name = name_of(config)

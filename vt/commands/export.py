@@ -1,8 +1,10 @@
-"""Command of ``vt export``: export a model for other runtimes."""
+"""Command of ``vt export``: a model for other runtimes, and a script that predicts with it, each if it agrees."""
 
 import argparse
 import logging
 import os
+import re
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -10,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import torch
 from mmengine.config import Config
@@ -17,6 +20,7 @@ from mmengine.dataset import pseudo_collate
 from mmengine.evaluator import Evaluator
 from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
+from mmpretrain.models import MultiLabelClsHead
 from rich.progress import track
 from torch import Tensor
 from torch.nn.functional import interpolate
@@ -24,22 +28,27 @@ from torch.utils.data import Dataset, Subset
 
 from vt.analysis.speed import time_interleaved
 from vt.analysis.tables import print_table
-from vt.apis.exporting import Network, Run, answered_by, encode, export_program, largest_difference, run_onnx
-from vt.apis.model_zoo import get_model, name_of, resolve_config
-from vt.engine.run_record import describe_device
+from vt.apis import predict_exported
+from vt.apis.exporting import Forward, Network, answered_by, encode, export_program, largest_difference, run_onnx
+from vt.apis.inferencers import inferencer_of
+from vt.apis.model_zoo import build, name_of, resolve_config
+from vt.engine.config_parts import preparation_of
+from vt.engine.prepare import Request, Run
+from vt.engine.reporting import describe, in_one_line
+from vt.engine.run_record import describe_device, write_measured
 from vt.engine.speed_settings import use_threads
 from vt.errors import UserError
-from vt.files import write_atomically, write_json
+from vt.files import PACKAGE, write_atomically, write_json
 from vt.inference.inputs import Samples
 from vt.inference.test_set import build_plain_training_set, build_test_set, spread_evenly
-
-from .exported_script import describe_inputs, write_script
-from .outputs import check_output, write_measured
+from vt.paths import check_output
 
 BATCHES = (1, 2, 5)
 LARGER = (32, 64)  # pixels added to height and width for the second size
 STRIDE = 32  # multiple of image sides that every model supports
 CALIBRATION = 128  # images to calibrate int8
+# Modules that the script consists of, each behind those that it imports.
+IMPORTED = ('errors', 'untrusted_text', 'files', 'paths', 'image_bounds', 'inference/image_files')
 
 
 def export(args: argparse.Namespace) -> None:
@@ -52,7 +61,8 @@ def export(args: argparse.Namespace) -> None:
     os.environ.setdefault('ORT_DISABLE_TELEMETRY', '1')  # reports to Microsoft, from the runtime's import on
     logging.getLogger('onnxscript').setLevel(logging.WARNING)
     cfg, name = resolve_config(args.config, args.cfg_options), name_of(args.config)
-    model = get_model(cfg, args.checkpoint)
+    run = Run(cfg, Request(checkpoint=args.checkpoint))
+    model = build(run)
     network, inputs = Network(model), [*read_inputs(model, args.inputs, build_test_set, max(BATCHES))]
     images = torch.cat([one for one in inputs if one.shape == inputs[0].shape])
     images = images.repeat(-(-max(BATCHES) // len(images)), *[1] * (images.ndim - 1))
@@ -61,28 +71,29 @@ def export(args: argparse.Namespace) -> None:
     if program.reason:
         print(f'the image size is fixed, {describe_size(images)}, because of: {program.reason}')
     cases = [images[:number] for number in BATCHES] + (others if program.open_size else [])
-    encoded, runs, files, rows, refused = {}, {}, {}, [], []
-    for kind in args.formats:  # all before the scores, which take longer: a package may be missing
-        inputs = read_inputs(model, args.calibrate, build_plain_training_set, CALIBRATION) if kind == 'int8' else []
+    fitting, size = [], describe_size(images)
+    if 'int8' in args.formats:
+        inputs = read_inputs(model, args.calibrate, build_plain_training_set, CALIBRATION)
         fitting = [one for one in inputs if program.open_size or one.shape[1:] == images.shape[1:]]
-        if kind == 'int8' and not fitting:
-            size = describe_size(images)
+        if not fitting:
             raise UserError(f'no image for calibration has the size {size}: give some with --calibrate')
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore')  # about names of dynamic sizes
-            encoded[kind] = encode(kind, program, fitting)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # about names of dynamic sizes
+        # All before the scores, which take longer: a package may be missing.
+        encoded = {kind: encode(kind, program, fitting) for kind in args.formats}
+    runs, files, rows, refused = {}, {}, [], []
     own = {} if args.accuracy is None else score(model, args.accuracy)
-    for kind, (contents, run) in encoded.items():
-        differences = {describe_size(case): largest_difference(run, network, case) for case in cases}
+    for kind, (contents, forward) in encoded.items():
+        differences = {describe_size(case): largest_difference(forward, network, case) for case in cases}
         worst = max(differences, key=differences.__getitem__)
         row = dict(format=kind, file=f'{name}{next(iter(contents))}', difference=differences[worst], at=worst)
         if own:
-            row |= score(model, args.accuracy, run) | dict(model_score=own['score'])
+            row |= score(model, args.accuracy, forward) | dict(model_score=own['score'])
         rows.append(row)
         if reason := why_refused(row, args):
             refused.append(reason)
         else:
-            runs[kind] = run
+            runs[kind] = forward
             files |= {f'{name}{suffix}': content for suffix, content in contents.items()}
     for file, content in files.items():
         write_atomically(args.out_dir / file, content)
@@ -131,7 +142,7 @@ def read_inputs(model: Any, files: list[Path], dataset: Callable[[Config], Datas
 
 
 @torch.no_grad()
-def score(model: Any, number: int, run: Run | None = None) -> dict[str, Any]:
+def score(model: Any, number: int, run: Forward | None = None) -> dict[str, Any]:
     """Return ``metric``, ``score`` and the number of images, ``scored``, on the test set or ``number`` of its images.
 
     Pipeline, head and metrics are those of the model; ``run`` of an exported model replaces the model's network.
@@ -188,3 +199,91 @@ def describe_row(row: dict[str, Any]) -> dict[str, str]:
         cells['ms'], cells['model itself (ms)'] = f'{1000 * row["seconds"]:.1f}', f'{1000 * row["eager"]:.1f}'
         cells['faster'] = f'{row["eager"] / row["seconds"]:.2f}x'
     return cells
+
+
+def write_script(model: Any, about: dict[str, Any], run: Forward, folder: Path) -> dict[str, Any]:
+    """Write ``predict.py``, which needs no PyTorch, if it predicts what the model does; else print why not.
+
+    Return what the script reads besides ``about``: preprocessing and postprocessing.
+    """
+    path, text = folder / 'predict.py', script_text()
+    try:
+        if path.exists() and not path.read_bytes().startswith(text.partition('\n')[0].encode()):
+            raise UserError(f'{path} is another script, which is kept')
+        if len(about['input']) != 4:
+            raise UserError('the script does not support videos')
+        inferencer = inferencer_of(model)  # it sets missing colours
+        more = describe_preparation(inferencer)
+        check_predictions(inferencer, about | more, run)
+    except Exception as error:  # of a library, of any type, if a step differs from the script's
+        print(f'predict.py is not written: {describe(error) or in_one_line(error)}')
+        return {}
+    write_atomically(path, text)
+    return more
+
+
+@torch.no_grad()
+def check_predictions(inferencer: Any, about: dict[str, Any], run: Forward) -> None:
+    """Raise a UserError if the script's input or prediction for an image of the input's size is not the model's."""
+    pixels = np.random.default_rng(0).integers(0, 256, (6, 7, 3), np.uint8)
+    pixels = cv2.resize(pixels, about['input'][:1:-1], interpolation=cv2.INTER_CUBIC)
+    with tempfile.TemporaryDirectory() as folder:
+        file = f'{folder}/image.png'
+        write_atomically(file, cv2.imencode('.png', pixels)[1].tobytes())
+        batch, found = pseudo_collate([inferencer.pipeline(file)]), predict_exported.prepare(file, about)[0]
+        inputs = inferencer.model.data_preprocessor(batch, False)['inputs'].numpy()
+        if found.shape != inputs.shape or np.abs(found - inputs).max() > 1e-4 * np.abs(inputs).max():
+            raise UserError('inputs of the script differ from those of the test pipeline')
+        found = predict_exported.predict(lambda x: run(torch.from_numpy(x)), about, file)
+    (own,) = inferencer.forward(batch)
+    if about['task'] == 'segmentation':
+        differs = np.mean(found != own.pred_sem_seg.data[0].numpy()) > 1e-3
+    else:
+        differs = np.abs(found - own.pred_score.numpy()).max() > 1e-3 * found.max()
+    if differs:
+        raise UserError('predictions of the script differ from those of the model')
+
+
+def script_text() -> str:
+    """Return the script as one file: the module, preceded by the modules of this package that it imports."""
+    texts = [(PACKAGE / f'{name}.py').read_text(encoding='utf-8') for name in (*IMPORTED, 'apis/predict_exported')]
+    own = re.compile(r'^from (vt|\.).* import .+\n', re.MULTILINE)
+    return '\n'.join([f'"""{predict_exported.__doc__}"""', *(own.sub('', text) for text in texts)])
+
+
+def describe_inputs(model: Any, shape: torch.Size, open_size: bool) -> dict[str, Any]:
+    """Describe the inputs ``(3, H, W)`` or ``(3, T, H, W)`` and the classes of an exported file."""
+    numbers = {name: getattr(model.data_preprocessor, name, None) for name in ('mean', 'std')}  # also its own defaults
+    return dict(
+        input=['batch', *shape],
+        open_size=open_size,
+        channels='BGR' if preparation_of(model.cfg).takes_bgr else 'RGB',
+        **{name: None if values is None else values.flatten().tolist() for name, values in numbers.items()},
+        classes=model.dataset_meta.get('classes'),
+    )
+
+
+def describe_preparation(inferencer: Any) -> dict[str, Any]:
+    """Return the steps of the test pipeline, padding and postprocessing; or raise a UserError."""
+    model, samples, steps = inferencer.model, inferencer.pipeline, []
+    if samples.shape:  # of a data set in memory
+        steps.append(dict(scale=samples.shape[:0:-1], interpolation='area'))
+    for step in map(dict, samples.prepared.steps):
+        kind, backend = step.pop('type').rpartition('.')[2], step.get('imdecode_backend', 'cv2')
+        if kind in ('Resize', 'ResizeEdge', 'CenterCrop'):
+            steps.append(step)
+        elif backend != 'cv2' or not kind.startswith(('Pack', 'LoadImageFromFile')):
+            raise UserError(f'the script does not support {kind} {step}')
+    preprocessor, is_segmentor = model.data_preprocessor, inferencer.predicts_maps
+    if is_segmentor and model.test_cfg.mode != 'whole':
+        raise UserError('the script does not support sliding windows')
+    padding = (preprocessor.test_cfg or {}) if is_segmentor else dict(size_divisor=preprocessor.pad_size_divisor)
+    return dict(
+        task='segmentation' if is_segmentor else 'classification',
+        scores='sigmoid' if isinstance(getattr(model, 'head', None), MultiLabelClsHead) else 'softmax',
+        threshold=model.decode_head.threshold if is_segmentor else None,
+        palette=model.dataset_meta['palette'] if is_segmentor else None,
+        steps=steps,
+        pad_divisor=padding.get('size_divisor') or 1,
+        pad_value=getattr(preprocessor, 'pad_val', 0) if is_segmentor else preprocessor.pad_value,
+    )

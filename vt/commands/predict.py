@@ -21,18 +21,18 @@ from torch import Tensor
 
 from vt.analysis.tables import print_table, printable_cells
 from vt.apis.inferencers import inferencer_of
-from vt.apis.model_zoo import name_of, resolve_config
-from vt.engine.launch import default_device, is_segmentation, require_device
+from vt.apis.model_zoo import build, name_of, resolve_config
+from vt.engine.launch import default_device, require_device
+from vt.engine.prepare import Request, Run
 from vt.engine.reporting import describe, in_one_line
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
 from vt.files import NUMBER, read_json, write_atomically
 from vt.hints import as_typed
-from vt.inference.image_files import check_paths, encode_mask, find_files, mask_paths
+from vt.inference.image_files import encode_mask
 from vt.inference.inputs import MAX_THREADS, default_workers, in_batches, read_ahead
+from vt.paths import check_output, check_paths, find_files, mask_paths
 from vt.untrusted_text import composed, printable
-
-from .outputs import check_output
 
 NAMED = 20  # files listed in the final error
 
@@ -47,17 +47,16 @@ def predict(args: argparse.Namespace) -> None:
     if not 0 <= workers <= MAX_THREADS:
         raise UserError(f'--workers {workers} must be from 0 to {MAX_THREADS}')
     check_output(args.out, args.config, args.checkpoint)  # before the model is read, and later with the files
-    device = default_device() if args.device is None else require_device(args.device)
-    cfg = resolve_config(args.config, args.cfg_options)
+    cfg, name = resolve_config(args.config, args.cfg_options), name_of(args.config)
     if not args.inputs:
         whole = Path(args.config).is_dir()  # of a saved model, whose weights are in its folder, too
         words = f'{args.config} {args.config} {args.checkpoint}' if whole else f'{args.config} {args.checkpoint} INPUT'
         raise UserError(f'three arguments are needed: {as_typed(f"vt predict {words}")}')
     if args.amp:
         cfg.test_cfg = dict(cfg.get('test_cfg') or {}, fp16=True)
-    inferencer: Any = inferencer_of(cfg, args.checkpoint, device)
-    is_segmentor = is_segmentation(cfg)
-    if args.masks and not is_segmentor:
+    run, device = Run(cfg, Request(checkpoint=args.checkpoint)), require_device(args.device or default_device())
+    inferencer: Any = inferencer_of(build(run, device))
+    if args.masks and not inferencer.predicts_maps:
         raise UserError('--masks needs a segmentor, and the model is none: leave it out')
     SpeedSettings(**cfg.get('speed') or {}).set_process(device)
     if not inferencer.classes:
@@ -90,9 +89,9 @@ def predict(args: argparse.Namespace) -> None:
                 continue
             if mask:
                 write_atomically((args.masks / masks[file]).with_suffix(mask[0]), mask[1])
-            few = {} if is_segmentor else dict(top_k=args.top_k)
+            few = {} if inferencer.predicts_maps else dict(top_k=args.top_k)
             result: dict[str, Any] = dict(file=file, **inferencer.describe(found, **few))
-            score = 'share' if is_segmentor else 'score'
+            score = 'share' if inferencer.predicts_maps else 'score'
             shown = result['predictions'] if few else result['predictions'][: args.top_k]
             best = [f'{entry["name"]} {100 * entry[score]:.1f} %' for entry in shown if entry.get('predicted', True)]
             rows.append({'file': file, score: ', '.join(best) or 'no label'})
@@ -102,7 +101,7 @@ def predict(args: argparse.Namespace) -> None:
                 _, content = cv2.imencode('.png', image[..., ::-1])
                 write_atomically(args.out_dir / files[file], content.tobytes())
     if rows:
-        print_table(rows, title=name_of(args.config))
+        print_table(rows, title=name)
         for written in filter(None, (args.out, args.out_dir, args.masks)):
             print(f'written to {written}')
     unforeseen = [error for error in skipped.values() if not isinstance(error, UserError)]

@@ -28,8 +28,8 @@ from torch.utils.data import DataLoader, Dataset
 from vt.analysis.tables import print_table
 from vt.apis.model_zoo import get_model, name_of, resolve_config
 from vt.engine.launch import default_device
+from vt.engine.published import TIMM
 from vt.engine.run_record import describe_origin
-from vt.engine.timm_config import TIMM
 from vt.errors import UserError
 from vt.files import write_json
 from vt.inference.test_set import build_plain_training_set, build_test_set
@@ -48,9 +48,8 @@ def probe(args: argparse.Namespace) -> None:
     """Train on features of the training images, score those of the test images; write a table and ``probe.json``."""
     if args.neighbours < 1 or args.c <= 0 or args.batch_size < 1:
         raise UserError('--neighbours and --batch-size must be at least 1, --c more than 0')
-    cfg = resolve_config(args.config, args.cfg_options)
     unused = dict(head=dict(num_classes=1)) if args.config.startswith(TIMM) else {}  # a file may have any classes
-    model = get_model(cfg, args.checkpoint, default_device(), **unused)
+    model = get_model(resolve_config(args.config, args.cfg_options), args.checkpoint, default_device(), **unused)
     layers = [HEAD] if args.layers is None else args.layers or [*blocks_of(model), HEAD]
     out = args.out or Path('work_dirs', name_of(args.config), 'probe')
     features: dict[str, dict[str, Split]] = {}

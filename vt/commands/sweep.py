@@ -30,7 +30,7 @@ from vt.apis.model_zoo import name_of
 from vt.engine.config_parts import flatten, leaves, shorten_keys
 from vt.engine.interruption.work_directory import RECORD
 from vt.engine.prepare import Request, prepare, read_config
-from vt.engine.published_preparation import named_weights
+from vt.engine.published import named_weights
 from vt.engine.reporting import in_one_line
 from vt.engine.run_record import as_data, digest_config
 from vt.errors import MissingFileError, UserError

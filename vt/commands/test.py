@@ -16,23 +16,20 @@ from mmengine.runner import Runner
 
 from vt.analysis.speed import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
-from vt.apis.published import find_weights
 from vt.data_checks.data import check_data
 from vt.engine.checks.classes import has_labels
 from vt.engine.checks.rehearsal import is_number
-from vt.engine.config_parts import leaves
+from vt.engine.config_parts import is_segmentation, leaves
 from vt.engine.image_hooks import output_paths_of
-from vt.engine.launch import build_prepared, is_segmentation
-from vt.engine.prepare import Request, Run, prepare, require_file
-from vt.engine.published_preparation import prepare_as_published
+from vt.engine.launch import build_prepared
+from vt.engine.prepare import Request, Run, prepare
 from vt.engine.reporting import files_of
-from vt.engine.run_record import describe_device
+from vt.engine.run_record import describe_device, write_measured
 from vt.errors import UserError
 from vt.files import write_atomically, write_json
-from vt.inference.image_files import mask_paths
+from vt.paths import check_folder, check_output, mask_paths
 
 from .evaluation_report import Report
-from .outputs import check_folder, check_output, write_measured
 
 METRICS = '.json'  # as the suffix of --out; others are of predictions
 
@@ -40,8 +37,7 @@ METRICS = '.json'  # as the suffix of --out; others are of predictions
 def test(args: argparse.Namespace) -> None:
     """Evaluate; on request write predictions, metrics or a report, and measure the cost of the model."""
     run = testing_run(args)
-    cfg = run.cfg
-    maps, metrics_only = is_segmentation(cfg), (args.out or '').endswith(METRICS)
+    maps, metrics_only = is_segmentation(run.cfg), (args.out or '').endswith(METRICS)
     suffix, what = ('', 'predicted maps to a folder') if maps else ('.pkl', 'predictions as .pkl')
     if args.out and Path(args.out).suffix not in (METRICS, suffix):
         raise UserError(f'--out {args.out}: metrics are written as {METRICS}, {what}')
@@ -69,7 +65,7 @@ def test(args: argparse.Namespace) -> None:
         print_table([describe_benchmark(result)], title=f'{args.config} on {describe_device(device)}')
         numbers = {name: float(value) for name, value in metrics.items() if is_number(value)}
         tables = {name: value for name, value in metrics.items() if name not in numbers}
-        record = dict(config=args.config, checkpoint=args.checkpoint, metrics=numbers, tables=tables, **result)
+        record = dict(config=args.config, checkpoint=run.start, metrics=numbers, tables=tables, **result)
         write_measured(f'{runner.work_dir.rstrip("/")}.benchmark.json', device, **record)
 
 
@@ -97,15 +93,10 @@ def testing_run(args: argparse.Namespace) -> Run:
         check_folder(Path(args.out))
     else:
         check_output(args.out, args.config, args.checkpoint)
-    run = prepare(args.config, Request.of(args, trains=False))
+    run = prepare(args.config, Request.of(args, trains=False, checkpoint=args.checkpoint))
     cfg = run.cfg
     if not cfg.get('test_dataloader'):
         raise UserError('the config has no test_dataloader: set it to test')
-    args.checkpoint = find_weights(cfg, args.checkpoint)
-    require_file(args.checkpoint, 'checkpoint')
-    adapts = prepare_as_published(cfg, args.checkpoint) is not None
-    cfg.load_from = args.checkpoint
-    cfg.merge_from_dict({'default_hooks.weights_match': dict(type='vt.WeightsMatchHook', whole=True, adapts=adapts)})
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.show_dir:

@@ -15,7 +15,7 @@ from vt.engine.interruption.resume import ResumeHook
 from vt.engine.interruption.work_directory import RECORD, start_of, use_work_directory
 from vt.engine.launch import build_prepared
 from vt.engine.prepare import Request, Run, prepare, require_file
-from vt.engine.published_preparation import compare_preparation
+from vt.engine.published import compare_preparation
 from vt.engine.run_record import digest_config, record_training
 from vt.errors import UserError
 from vt.files import write_json

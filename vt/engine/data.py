@@ -17,13 +17,15 @@ from vt.datasets.class_folders import CustomDataset
 from vt.datasets.folder_contents import describe_files, require_class_folders, require_split
 from vt.errors import UserError
 from vt.private_names import serialize
+from vt.registry import dicts_in
 
 from .checks.classes import labels_in
 from .checks.config import accepted_arguments
-from .config_parts import leaves, steps_in
-from .reporting import naming_part
+from .config_parts import datasets_of, leaves, steps_in
+from .reporting import in_one_line, naming_part
 
 PLAIN = dict(lazy_init=True, serialize_data=False)  # samples as a list, for checks
+AUTO = 'auto'  # of ``num_classes``
 USES = ('pipeline', 'test_mode')  # arguments that say how samples are used; of class folders, not which there are
 
 
@@ -165,3 +167,37 @@ def are_equal(one: Any, other: Any) -> bool:
 def given(built: Any) -> dict:
     """Return a config from which a wrapper, or a loader, gets a data set that is built already."""
     return dict(type=lambda **_: built, lazy_init=True)
+
+
+def enter_num_classes(data: Data, classes: Sequence[str] | None = None) -> None:
+    """Replace ``num_classes='auto'`` in the model of the config and its preprocessor by a number, in place.
+
+    The classes are those of a checkpoint, if given, or of the first of the data sets, inside wrappers, that can be
+    read. Without names of classes there is a UserError.
+    """
+    model = data.cfg.get('model') or {}
+    places = [model, data.cfg.get('data_preprocessor')]
+    parts = [part for part in dicts_in(places) if part.get('num_classes') == AUTO]
+    if not parts:
+        return
+    number = (model.get('head') or {}).get('num_classes')
+    if not isinstance(number, int):  # else the preprocessor alone is undecided
+        number = len(classes or _classes_of_data(data))
+    for part in parts:
+        part['num_classes'] = number
+
+
+def _classes_of_data(data: Data) -> Sequence[str]:
+    errors: list[Exception] = []
+    for dataset in datasets_of(data.cfg):
+        try:
+            built = data.build(dataset)
+            if not built.metainfo.get('classes'):  # of folders and tables they are known only now
+                data.load(dataset)
+        except Exception as error:
+            errors.append(error)
+            continue
+        if classes := built.metainfo.get('classes'):
+            return classes
+    why = f' ({in_one_line(errors[0])})' if errors else ', which name none'
+    raise UserError(f"num_classes='{AUTO}' is the number of classes of the data{why}; give a number")

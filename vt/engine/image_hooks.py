@@ -17,10 +17,10 @@ from torch import Tensor
 from vt.datasets.bands import as_rgb
 from vt.errors import UserError
 from vt.files import replacing
+from vt.paths import distinct_paths
 from vt.registry import HOOKS
 
-from .output_paths import distinct_paths
-from .preparation import preparation_of
+from .config_parts import preparation_of
 
 
 @HOOKS.register_module()
@@ -95,7 +95,7 @@ def output_paths_of(dataset: Any) -> dict[str, Path]:
     """Return the path of each image's figure, relative to the folder of figures.
 
     It is the path of the image relative to the folder of its data set, or the whole path if the image is elsewhere. See
-    :func:`vt.engine.output_paths.distinct_paths`.
+    :func:`vt.paths.distinct_paths`.
     """
     if not hasattr(dataset, 'get_data_info'):
         return {}

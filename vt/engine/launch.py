@@ -17,8 +17,7 @@ from vt.errors import UserError
 from vt.private_names import without_init_log
 from vt.registry import build
 
-from .config_parts import model_of
-from .preparation import check_image_channels
+from .config_parts import check_image_channels
 from .prepare import Run, complete
 from .runner import VTRunner
 
@@ -38,7 +37,7 @@ def build_runner(cfg: Config, amp: bool = False) -> VTRunner:
 
     Raises:
         UserError: ``runner_type`` is another class, the optimizer is sharded without the key ``fsdp``, or as from
-            :func:`vt.engine.preparation.check_image_channels`.
+            :func:`vt.engine.config_parts.check_image_channels`.
     """
     return build_prepared(complete(cfg, amp))
 
@@ -124,8 +123,3 @@ def _begin(part: nn.Module, files: Collection[str]) -> None:
     vars(part).update(kept)
     for step in asked:
         load_init_cfg(part, step)
-
-
-def is_segmentation(cfg: Config) -> bool:
-    """Return whether the model of a config predicts segmentation maps."""
-    return 'decode_head' in model_of(cfg)

@@ -18,22 +18,22 @@ from mmengine.config import Config, ConfigDict
 from mmengine.utils import import_modules_from_strings
 
 from vt._libraries import import_library
+from vt.checkpoints.reading import Checkpoint, read
 from vt.datasets.folder_contents import SPLITS
 from vt.errors import MissingFileError, UserError
 from vt.files import ROOT, read_names
 from vt.hints import as_typed
 from vt.private_names import read_file
 
+from .checks.classes import names_in_config
 from .checks.config import accepted_arguments, check_config, find_types
-from .config_parts import LOADERS, datasets_of, find_wrapper, leaves, model_of, steps_in
-from .data import Data
+from .config_parts import LOADERS, Preparation, datasets_of, find_wrapper, leaves, model_of, preparation_of, steps_in
+from .data import Data, enter_num_classes
 from .default_hooks import enter_defaults
 from .imbalance import enter_imbalance
-from .num_classes import enter_num_classes
-from .preparation import Preparation, preparation_of
 from .processes.distributed import join_processes
+from .published import TIMM, find_weights, prepare_as_published, read_timm_config
 from .reporting import in_one_line
-from .timm_config import TIMM, read_timm_config
 
 DISTRIBUTION = 'visual-transformers'  # name for pip; vt on PyPI is another project
 NUM_FOLDS, FOLD_SEED = 5, 0  # defaults; samples are shuffled by a fixed seed, so that all runs have the same folds
@@ -61,6 +61,8 @@ def config_steps() -> dict[str, 'Step']:
         'imbalance': enter_weights,
         'mixed precision': lambda run: enter_amp(run.cfg, run.request.amp),
         'defaults of runs': lambda run: enter_defaults(run.cfg),
+        'weights': enter_start,
+        'tested weights': enter_tested,
     }
 
 
@@ -78,6 +80,7 @@ class Request:
         amp: ``--amp``, see :func:`choose_dtype`.
         trains: whether the run trains.
         shows: whether the config is only shown: it stays as it is where data that a step needs cannot be read.
+        checkpoint: the weights to test or to predict with, as ``pretrained`` of :func:`vt.apis.get_model`.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -89,9 +92,10 @@ class Request:
     amp: bool = False
     trains: bool = True
     shows: bool = False
+    checkpoint: str | os.PathLike | bool | None = None
 
     @classmethod
-    def of(cls, args: argparse.Namespace, **others: bool) -> 'Request':
+    def of(cls, args: argparse.Namespace, **others: Any) -> 'Request':
         """Return what the arguments of ``vt train`` or ``vt test`` ask for, with other attributes."""
         return cls(
             options=args.cfg_options or {},
@@ -113,11 +117,15 @@ class Run:
         cfg: the config, which the steps complete.
         request: what was asked for beside it.
         notes: lines for the log.
+        start: path or address of the weights that were asked for; None without.
+        published: how images come to the network, if a library published these weights.
     """
 
     cfg: Config
     request: Request = field(default_factory=Request)
     notes: list[str] = field(default_factory=list)
+    start: str | None = None
+    published: Preparation | None = None
 
     @functools.cached_property
     def data(self) -> Data:
@@ -128,6 +136,17 @@ class Run:
     def scope(self) -> str:
         """Library of types without a prefix."""
         return self.cfg.get('default_scope') or 'mmpretrain'
+
+    @functools.cached_property
+    def checkpoint(self) -> Checkpoint | None:
+        """The weights that were asked for, read."""
+        return None if self.start is None else read(self.start)
+
+    @property
+    def dataset_meta(self) -> dict[str, Any]:
+        """``classes`` and ``palette`` of the test data by their config or, of published weights, by their library."""
+        published = self.published.classes if self.published else ()  # Kinetics' data set has no names without its list
+        return (dict(classes=published) if published else {}) | names_in_config(self.cfg)
 
     @property
     def inputs(self) -> Preparation:
@@ -468,9 +487,25 @@ def _scaled(value: Any, ratio: float) -> Any:
 
 
 def enter_classes(run: Run) -> None:
-    """Apply ``num_classes='auto'``, see :func:`vt.engine.num_classes.enter_num_classes`."""
+    """Apply ``num_classes='auto'``, see :func:`vt.engine.data.enter_num_classes`."""
     with suppress(*UNREAD if run.request.shows else ()):
-        enter_num_classes(run.cfg, run.data)
+        known = run.checkpoint.dataset_meta.get('classes') if run.checkpoint else None
+        enter_num_classes(run.data, known or (run.published and run.published.classes))
+
+
+def enter_start(run: Run) -> None:
+    """Find the weights that were asked for; those of a library also set the preprocessing of images."""
+    run.start = find_weights(run.cfg, run.request.checkpoint)
+    run.published = prepare_as_published(run.cfg, run.start)
+
+
+def enter_tested(run: Run) -> None:
+    """Let a test load the weights that were asked for, which must be whole."""
+    if run.start is not None:
+        require_file(run.start, 'checkpoint')
+        run.cfg.load_from = run.start
+        hook = dict(type='vt.WeightsMatchHook', whole=True, adapts=run.published is not None)
+        run.cfg.merge_from_dict({'default_hooks.weights_match': hook})
 
 
 def enter_weights(run: Run) -> None:

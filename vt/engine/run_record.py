@@ -20,7 +20,7 @@ from torch import nn
 from torch.distributed.fsdp import FSDPModule
 
 from vt.errors import UserError
-from vt.files import ROOT
+from vt.files import ROOT, write_json
 from vt.hints import typed_start
 
 from .counting import count_complexity, one_input
@@ -173,3 +173,10 @@ def _as_data(value: Any) -> Any:
         return value.tolist()
     name = getattr(value, '__qualname__', None)
     return f'{value.__module__}.{name}' if name else re.sub(r' at 0x[0-9a-f]+', '', repr(value))
+
+
+def write_measured(out: str | Path | None, device: torch.device | str = 'cpu', **measured: Any) -> None:
+    """Write measurements to a JSON file, if given, with the command, the device and versions."""
+    if out:
+        write_json(describe_origin(device) | measured, out)
+        print(f'written to {out}')

@@ -16,9 +16,8 @@ from torch import Tensor, nn
 from vt.analysis.figures import shrink
 from vt.apis import ClassificationInferencer, SegmentationInferencer
 from vt.datasets.bands import as_rgb, read_bands
+from vt.engine.config_parts import preparation_of
 from vt.engine.image_hooks import visible
-from vt.engine.launch import is_segmentation
-from vt.engine.preparation import preparation_of
 from vt.image_bounds import check_image_size
 from vt.inference.inputs import read_image, seen_by
 from vt.inference.test_set import build_test_set, name_class, spread_over_classes
@@ -85,14 +84,13 @@ class Look:
 def look_at(inferencer: ClassificationInferencer | SegmentationInferencer, source: str | np.ndarray) -> Look:
     """Predict for an image, a path or BGR ``(height, width, 3)`` uint8, and record the attention of the model."""
     model, sample = inferencer.model, inferencer.pipeline(source)
-    segments = is_segmentation(model.cfg)
-    image, inputs = seen_by(model, sample, preparation_of(model.cfg).is_bgr)
+    image, inputs = seen_by(model, sample, inferencer.pipeline.prepared.is_bgr)
     with record_attention(model) as records:
         (prediction,) = inferencer.forward(pseudo_collate([sample]))
-        if segments:  # the prediction may use sliding windows
+        if inferencer.predicts_maps:  # the prediction may use sliding windows
             model(inputs, mode='tensor')
     overlay = None
-    if segments:
+    if inferencer.predicts_maps:
         pixels = (255 * image).byte().permute(1, 2, 0)[: sample['inputs'].shape[-2], : sample['inputs'].shape[-1]]
         overlay = inferencer.draw(np.ascontiguousarray(pixels.numpy()), prediction.cpu())
     predictions = inferencer.describe(prediction)['predictions']
@@ -156,7 +154,7 @@ def pick_from_test_set(cfg: Config, number: int) -> list[ShownImage]:
         pixels = visible(image, preparation_of(cfg).is_bgr)
         path = annotation.get('img_path')
         known = 'gt_label' in annotation and dataset.metainfo.get('classes')
-        caption = name_class(dataset, annotation.gt_label) if known else f'test image {index}'
+        caption = name_class(annotation.gt_label, known) if known else f'test image {index}'
         is_file = path is not None and Path(path).is_file()
         images.append(
             ShownImage(caption, path if is_file else np.ascontiguousarray(pixels[..., ::-1]), shrink(pixels, THUMBNAIL))

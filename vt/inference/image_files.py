@@ -1,12 +1,10 @@
-"""Files of images and of predicted masks: which a user gives, how they are read, and where outputs go.
+"""Files of images and of predicted masks: how they are read and written.
 
 Masks are PNG with the colours of the classes, or GeoTIFF for a GeoTIFF.
 """
 
 import os
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
@@ -17,9 +15,8 @@ import numpy as np
 from PIL import Image
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
-from vt.engine.output_paths import distinct_paths
 from vt.errors import MissingFileError, UserError
-from vt.files import files_below, interpreting, list_suffixes
+from vt.files import interpreting
 from vt.image_bounds import TIFF, check_image_size
 
 Read = TypeVar('Read')
@@ -28,47 +25,6 @@ LABELS = 65536  # in 16 bits
 # Scale, tie points, transformation, keys, numbers and strings of the coordinate system, polynomials.
 GEOREFERENCE = (33550, 33922, 34264, 34735, 34736, 34737, 50844)
 BIG_TIFF = 43  # third byte of such files
-
-
-def find_files(inputs: Iterable[str], extensions: tuple[str, ...]) -> dict[str, Path]:
-    """Return files given by name or folder, each once, with the paths of their figures.
-
-    The path of a figure is the path within the folder, or the name of a file. Where these are equal, it is the path
-    from the folder that all such files are in. A folder without files of these extensions is a UserError.
-    """
-    files: dict[str, tuple[str, Path]] = {}  # by absolute path
-    for given in inputs:
-        if not os.path.isdir(given):
-            files.setdefault(os.path.abspath(given), (given, Path(Path(given).name)))
-            continue
-        found = {str(path): path.relative_to(given) for path in sorted(map(Path, files_below(given)))}
-        others = Counter(own.suffix.lower() for own in found.values() if own.suffix.lower() not in extensions)
-        found = {path: own for path, own in found.items() if own.suffix.lower() not in others}
-        listed = list_suffixes(others)
-        if not found:
-            raise UserError(f'{given} contains no file that ends in {", ".join(extensions)}, but {listed}')
-        if others:
-            print(f'warning: {given} contains files of other kinds, which are left out: {listed}', file=sys.stderr)
-        for path, own in found.items():
-            files.setdefault(os.path.abspath(path), (path, own))
-    times = Counter(own for _, own in files.values())
-    alike = [whole for whole, (_, own) in files.items() if times[own] > 1]
-    above = os.path.commonpath(map(os.path.dirname, alike)) if alike else ''
-    return distinct_paths(
-        {path: own if times[own] == 1 else Path(whole).relative_to(above) for whole, (path, own) in files.items()}
-    )
-
-
-def check_paths(kept: Iterable[str | Path], written: Iterable[Path], folder: Path | None, option: str) -> None:
-    """Raise a UserError if the folder of an option is a file, or if a path to keep would be overwritten."""
-    if folder is None:
-        return
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f'{option} {folder} is a file where a folder is needed')
-    taken = {Path(file).resolve() for file in kept}
-    for path in written:
-        if (folder / path).resolve() in taken:
-            raise UserError(f'{folder / path} would be overwritten: give another folder than {option} {folder}')
 
 
 def read_image(path: str | Path, explain: Callable = lambda path: None) -> np.ndarray:
@@ -90,20 +46,6 @@ def load_image(path: str | Path, load: Callable[[], Read | None], explain: Calla
     if loaded is None:
         raise UserError(f'{path} {explain(path) or "is no image that can be read"}')
     return loaded
-
-
-def mask_paths(
-    files: dict[str, Path], folder: Path | None, kept: Iterable[Path] = (), option: str = '--masks'
-) -> dict[str, Path]:
-    """Return a distinct path ``NAME.png`` for the mask of each file ``NAME.*``, given the paths of its figures.
-
-    A mask, PNG or TIFF, that would overwrite an image or a file to keep is a UserError.
-    """
-    names = {file: path.name.removesuffix('.png').removesuffix(Path(file).suffix) for file, path in files.items()}
-    masks = distinct_paths({file: path.with_name(names[file] or path.name) for file, path in files.items()})
-    for suffix in ('.png', '.tif'):
-        check_paths([*files, *kept], [path.with_suffix(suffix) for path in masks.values()], folder, option)
-    return masks
 
 
 def encode_mask(labels: np.ndarray, palette: Sequence[Sequence[int]], image: str) -> tuple[str, bytes]:

@@ -8,7 +8,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import cached_property, partial
 from itertools import groupby, islice
 from multiprocessing.pool import ThreadPool
 from typing import Any, TypeVar
@@ -17,19 +17,18 @@ import joblib
 import mmcv
 import numpy as np
 import torch
-from mmcv.transforms import BaseTransform, LoadImageFromFile
+from mmcv.transforms import LoadImageFromFile
 from mmengine.config import Config
 from mmengine.dataset import Compose, pseudo_collate
-from mmengine.registry import TRANSFORMS
+from mmengine.registry import DATASETS, TRANSFORMS
 from mmengine.structures import BaseDataElement
 from mmpretrain.datasets import CIFAR10
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from vt.datasets.bands import LoadBands, as_rgb, why_unread
-from vt.engine.counting import one_input
+from vt.engine.config_parts import check_image_channels, preparation_of
 from vt.engine.image_hooks import visible
-from vt.engine.preparation import check_image_channels, preparation_of
 from vt.engine.prepare import choose_dtype
 from vt.engine.reporting import describe, in_one_line
 from vt.errors import MissingFileError, UserError
@@ -40,8 +39,6 @@ from vt.video import LoadClips, open_video
 from vt.video.dataset import EXTENSIONS as VIDEOS
 
 from . import image_files
-from .image_files import load_image
-from .test_set import build_test_set
 
 ImageSource = str | os.PathLike | np.ndarray
 Given = TypeVar('Given')
@@ -68,14 +65,40 @@ class Samples:
 
     def __init__(self, cfg: Config) -> None:
         check_image_channels(cfg)
-        steps, self.prepared = pipeline_steps(cfg), preparation_of(cfg)
+        self.prepared = preparation_of(cfg)
+        if not self.prepared.steps:
+            raise UserError('the config has no test_dataloader with a pipeline: set test_dataloader.dataset.pipeline')
+        steps = [build(TRANSFORMS, step, self.prepared.scope) for step in self.prepared.steps]
         self.load = next((step for step in steps if isinstance(step, LOADING)), None)
         self.rest = Compose([step for step in steps if step is not self.load])
-        self.shape = () if self.load else input_shape(cfg)  # of a test set in memory
         self.num_bands = self.prepared.channels if isinstance(self.load, LoadBands) else None
+        self.shape = () if self.load else self.input_shape  # of a test set in memory
         self.has_frames = isinstance(self.load, LoadClips) or len(self.shape) > 3
         images = (*IMAGES, '.npy') if self.num_bands else IMAGES
         self.suffixes = VIDEOS if self.has_frames else images  # of supported files
+
+    @cached_property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of the network's inputs: ``(C, H, W)`` of images, ``(3, T, H, W)`` of one clip.
+
+        For a segmentor, which takes any size, it is the size of its training.
+        """
+        if self.prepared.shape:
+            return self.prepared.shape
+        own = {**self.prepared.dataset, 'lazy_init': True}
+        dataset = None if self.load else build(DATASETS, own, self.prepared.scope)
+        size = PHOTO if self.load else CIFAR if isinstance(dataset, CIFAR10) else getattr(dataset, 'image_size', None)
+        if size is None:
+            dataset.full_init()  # the data set is in memory
+            inputs = dataset[0]['inputs']
+        else:
+            size = (size, size) if isinstance(size, int) else size
+            image = np.zeros((*size, self.num_bands or 3), np.float32 if self.num_bands else np.uint8)
+            sample = dict(img=image, img_path='', img_shape=size, ori_shape=size)
+            if isinstance(self.load, LoadClips):
+                sample |= dict(frames=[image] * self.load.clip_length, num_views=1)
+            inputs = self.rest(sample)['inputs']
+        return tuple((inputs[0] if inputs.ndim == 5 else inputs).shape)
 
     def __call__(self, file: ImageSource) -> dict:
         """Return the sample of a file or of an image, or raise a UserError.
@@ -114,7 +137,7 @@ class Samples:
         load = partial(self.load, dict(img_path=path))
         if self.has_frames:
             return load()
-        results = load() if self.num_bands else load_image(path, load, why_unread)  # bands have checks of their own
+        results = load() if self.num_bands else image_files.load_image(path, load, why_unread)  # bands check theirs
         if self.num_bands and (number := results['img'].shape[2]) != self.num_bands:
             raise UserError(f'{path} has {number} channels, the model takes {self.num_bands}')
         return results
@@ -132,6 +155,7 @@ class Samples:
 class SampleInferencer:
     """Base class of the inferencers: batches of samples, their predictions, and inputs as RGB images."""
 
+    predicts_maps = False
     preprocess_kwargs = {'workers'}  # arguments of a call that are passed on to preprocess
 
     def __call__(
@@ -237,43 +261,6 @@ def read_ahead(
                 yield found
         while waiting:
             yield waiting.popleft().get()
-
-
-def input_shape(cfg: Config) -> tuple[int, ...]:
-    """Return the shape of the test pipeline's inputs: ``(C, H, W)`` of images, ``(3, T, H, W)`` of one clip.
-
-    For a segmentor, which takes any size, it is the size of its training.
-    """
-    if 'input_shape' in cfg:  # of a saved model
-        return tuple(cfg.input_shape)
-    steps, channels = pipeline_steps(cfg), preparation_of(cfg).channels or 3
-    preprocessor = cfg.model.get('data_preprocessor') or {}
-    if preprocessor.get('size'):
-        return channels, *preprocessor['size']
-    rest = Compose([step for step in steps if not isinstance(step, LOADING)])
-    loader = next((step for step in steps if isinstance(step, LOADING)), None)
-    dataset = None if loader else build_test_set(cfg, is_lazy=True)
-    size = PHOTO if loader else CIFAR if isinstance(dataset, CIFAR10) else getattr(dataset, 'image_size', None)
-    if size is None:
-        dataset.full_init()  # the data set is in memory
-        return tuple(one_input(dataset).shape)
-    size = (size, size) if isinstance(size, int) else size
-    image = np.zeros((*size, 3), np.uint8)
-    if isinstance(loader, LoadBands):
-        image = np.zeros((*size, channels), np.float32)
-    sample = dict(img=image, img_path='', img_shape=size, ori_shape=size)
-    if isinstance(loader, LoadClips):
-        sample |= dict(frames=[image] * loader.clip_length, num_views=1)
-    inputs = rest(sample)['inputs']
-    return tuple((inputs[0] if inputs.ndim == 5 else inputs).shape)
-
-
-def pipeline_steps(cfg: Config) -> list[BaseTransform]:
-    """Return the steps of a config's test pipeline without those that load labels; or raise a UserError."""
-    steps = preparation_of(cfg).steps
-    if not steps:
-        raise UserError('the config has no test_dataloader with a pipeline: set test_dataloader.dataset.pipeline')
-    return [build(TRANSFORMS, step, cfg.get('default_scope')) for step in steps]
 
 
 def seen_by(model: nn.Module, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:

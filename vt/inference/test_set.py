@@ -14,23 +14,20 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from vt.engine.checks.classes import labels_in
-from vt.engine.config_parts import leaves
-from vt.engine.preparation import preparation_of
+from vt.engine.config_parts import is_segmentation, leaves, preparation_of
 from vt.errors import UserError
 from vt.registry import build
 
 REPEATING = ('RepeatDataset', 'ClassBalancedDataset')
 
 
-def build_test_set(cfg: Config, *, is_lazy: bool = False, **options) -> Dataset:
-    """Build the test set of a config, or raise a UserError; with ``is_lazy`` without wrappers and files."""
+def build_test_set(cfg: Config, **options) -> Dataset:
+    """Build the test set of a config, or raise a UserError."""
     if not cfg.get('test_dataloader'):
         raise UserError('the config has no test_dataloader, which is needed for its images and pipeline')
     if 'saved_in' in cfg:
         raise UserError('a saved model has no test set: give images, or the config of its training')
-    dataset = cfg.test_dataloader.dataset
-    dataset = dict(leaves(dataset)[0], lazy_init=True) if is_lazy else dict(dataset, **options)
-    return build(DATASETS, dataset, cfg.get('default_scope'))
+    return build(DATASETS, dict(cfg.test_dataloader.dataset, **options), cfg.get('default_scope'))
 
 
 def build_plain_training_set(cfg: Config) -> Dataset:
@@ -70,21 +67,17 @@ def _require_images(number: int) -> None:
 
 
 @torch.no_grad()
-def describe_image(model: nn.Module, dataset: Dataset | None, sample: dict) -> str:
-    """Return the label or file name of a sample and its prediction; without a data set only the file name."""
+def describe_image(model: nn.Module, sample: dict, names: Sequence[str] | None) -> str:
+    """Return the label, by the names of classes, or file name of a sample, and its prediction, but of a segmentor's."""
     annotation = sample['data_samples']
-    if dataset is None:
+    if is_segmentation(model.cfg):
         return Path(annotation.img_path).name
     (result,) = model.test_step(pseudo_collate([sample]))
-    what = name_class(dataset, annotation.gt_label) if 'gt_label' in annotation else Path(annotation.img_path).name
-    own = (getattr(model, 'dataset_meta', None) or {}).get('classes')
-    return f'{what}, seen as {name_class(dataset, result.pred_label, own)}'
+    what = name_class(annotation.gt_label, names) if 'gt_label' in annotation else Path(annotation.img_path).name
+    return f'{what}, seen as {name_class(result.pred_label, model.dataset_meta.get("classes") or names)}'
 
 
-def name_class(dataset: Dataset, label: int | Tensor, names: Sequence[str] | None = None) -> str:
-    """Return the name of one or several classes, by default of a data set, or the number of a class without a name."""
-    if names is None and dataset.metainfo.get('classes') is None:
-        dataset.full_init()  # the classes of a folder of images are read from it
-    names = names or dataset.metainfo.get('classes')
+def name_class(label: int | Tensor, names: Sequence[str] | None) -> str:
+    """Return the name of one or several classes, or the number of a class without a name."""
     labels = torch.as_tensor(label).reshape(-1).tolist()
-    return ', '.join(str(int(each)) if names is None else names[int(each)] for each in labels) or 'nothing'
+    return ', '.join(names[int(each)] if names else str(int(each)) for each in labels) or 'nothing'

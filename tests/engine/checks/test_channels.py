@@ -13,9 +13,9 @@ from vt.apis.folders import save_model
 from vt.commands.check_dataset import print_channels, read_data
 from vt.data_checks.data import check_data
 from vt.engine.checks.config import check_config
+from vt.engine.config_parts import check_image_channels, preparation_of
 from vt.engine.data import Data
 from vt.engine.launch import build_prepared
-from vt.engine.preparation import check_image_channels
 from vt.engine.prepare import Run
 from vt.errors import UserError
 
@@ -100,7 +100,7 @@ def test_the_mean_and_deviation_are_those_of_all_pixels(load, to_rgb, tmp_path, 
     report, _ = read_data(Data(cfg), ('train',), 1)
     json.dumps(report)
     capsys.readouterr()
-    print_channels(report, cfg)
+    print_channels(report, preparation_of(cfg))
     line = capsys.readouterr().out.partition(': data_preprocessor = ')[2]
     printed = eval(line, dict(dict=dict))
     # LoadBands keeps the order, OpenCV turns it; and to_rgb turns what is loaded (after LoadBands a run refuses it).

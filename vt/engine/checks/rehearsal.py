@@ -20,6 +20,7 @@ from mmengine.dataset import InfiniteSampler
 from mmengine.dist import is_main_process
 from mmengine.evaluator import DumpResults, Evaluator
 from mmengine.hooks import CheckpointHook, EarlyStoppingHook, Hook
+from mmengine.logging import MMLogger
 from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner, TestLoop, ValLoop, autocast
 from PIL import ExifTags, Image
@@ -29,7 +30,6 @@ from torch.utils.hooks import RemovableHandle
 
 from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import unwrap
-from vt.engine.console import quiet
 from vt.engine.reporting import files_of, naming_part
 from vt.engine.score_rules import require_rule, rule_of
 from vt.errors import UserError
@@ -312,3 +312,15 @@ def _without_files(evaluator: Evaluator) -> Evaluator:
         if getattr(metric, 'output_dir', None):
             metric.output_dir = None
     return evaluator
+
+
+@contextmanager
+def quiet(level: int) -> Iterator[None]:
+    """Suppress log messages below a level of :mod:`logging`."""
+    logger = MMLogger.get_current_instance()
+    before = logger.level
+    logger.setLevel(level)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

@@ -1,21 +1,90 @@
-"""How images come to a network with published weights: what its library says, entered in a config."""
+"""Published weights of configs, by library, and how images come to a network with them."""
 
 import math
 from collections.abc import Sequence
 from contextlib import suppress
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
+import torch
 from mmengine.config import Config
 from mmengine.logging import print_log
 
-from vt.checkpoints.public import fetching, torchvision_weights
+from vt.checkpoints.public import fetching, similar_in_timm, torchvision_weights
+from vt.checkpoints.reading import find_newest_checkpoint
 from vt.errors import UserError
+from vt.files import ROOT, file_in
+from vt.models.timm_backbone import TimmBackbone
 from vt.registry import dicts_in
 
-from .config_parts import leaves
-from .preparation import Preparation, preparation_of
+from .config_parts import Preparation, leaves, preparation_of
 
+WEIGHTS = 'model.safetensors'  # file in the folder of a saved model
+TIMM = 'timm:'  # before a name in place of a config: any classifier of timm, with its weights and preparation
+RECIPE = ROOT / 'configs/_base_/recipes/fine_tune_timm.py'
 NEAR = 0.5  # of 255: means that differ by rounding are equal
+# Names of configs, of timm's models and of torchvision's weights.
+PUBLISHED: dict[str, tuple[str | None, str | None]] = {
+    'cait-s24_16xb64-300e_in1k': ('cait_s24_224.fb_dist_in1k', None),
+    'deit-small_16xb64-300e_in1k': ('deit_small_patch16_224.fb_in1k', None),
+    'deit-small-distilled_16xb64-300e_in1k': ('deit_small_distilled_patch16_224.fb_in1k', None),
+    'mvitv2-tiny_16xb64-300e_in1k': ('mvitv2_tiny.fb_in1k', None),
+    'pvtv2-b2_16xb64-300e_in1k': ('pvt_v2_b2.in1k', None),
+    'pvtv2-b2-li_16xb64-300e_in1k': ('pvt_v2_b2_li.in1k', None),
+    'swin-tiny_16xb64-300e_in1k': ('swin_tiny_patch4_window7_224.ms_in1k', 'Swin_T_Weights.IMAGENET1K_V1'),
+    'swinv2-tiny_16xb64-300e_in1k': ('swinv2_tiny_window8_256.ms_in1k', 'Swin_V2_T_Weights.IMAGENET1K_V1'),
+    'tnt-small_16xb64-300e_in1k': ('tnt_s_legacy_patch16_224.in1k', None),
+    'twins-pcpvt-small_16xb64-300e_in1k': ('twins_pcpvt_small.in1k', None),
+    'twins-svt-small_16xb64-300e_in1k': ('twins_svt_small.in1k', None),
+    'vit-base_16xb64-300e_in1k': ('deit_base_patch16_224.fb_in1k', 'ViT_B_16_Weights.IMAGENET1K_V1'),
+    'resnet18_8xb32-90e_in1k': ('resnet18.a1_in1k', 'ResNet18_Weights.IMAGENET1K_V1'),
+    'resnet34_8xb32-90e_in1k': ('resnet34.a1_in1k', 'ResNet34_Weights.IMAGENET1K_V1'),
+    'resnet50_8xb32-90e_in1k': ('resnet50.a1_in1k', 'ResNet50_Weights.IMAGENET1K_V2'),
+    'resnet101_8xb32-90e_in1k': ('resnet101.a1h_in1k', 'ResNet101_Weights.IMAGENET1K_V2'),
+    'mvit-base-16x4_k400': (None, 'MViT_V1_B_Weights.KINETICS400_V1'),
+    'mvitv2-small-16x4_k400': (None, 'MViT_V2_S_Weights.KINETICS400_V1'),
+}
+LIBRARIES = ('timm', 'torchvision')
+
+
+def find_weights(cfg: Config, pretrained: str | PathLike | bool | None) -> str | None:
+    """Return the path of weights, or the address of published ones, such as ``timm://resnet50.a1_in1k``; None for none.
+
+    Args:
+        cfg: config of the model; the name of its file is the model's.
+        pretrained: as of :func:`vt.apis.get_model`.
+
+    Raises:
+        UserError: there are no such weights.
+    """
+    if pretrained == '':
+        raise UserError('the name of the checkpoint is empty: give its path, or None for initial weights')
+    if pretrained in (None, True) and 'saved_in' in cfg:
+        return cfg.saved_in
+    name = Path(cfg.filename or 'this config').stem
+    if pretrained is True:
+        raise UserError(f'there are no published weights of {name}: train it, and give the path of its checkpoint')
+    if not pretrained:
+        return None
+    if pretrained not in LIBRARIES:
+        return str(_saved_in(pretrained) if Path(pretrained).is_dir() else pretrained)
+    if str(pretrained) == 'timm' and str(cfg.model.get('backbone', {}).get('type')).endswith('TimmBackbone'):
+        return f'timm://{cfg.model.backbone.model_name}'
+    column = LIBRARIES.index(str(pretrained))
+    if found := PUBLISHED.get(name, (None, None))[column]:
+        return f'{pretrained}://{found}'
+    known = ', '.join(each for each, row in PUBLISHED.items() if row[column])
+    raise UserError(f'{pretrained} has no known weights of {name}: it has weights of {known}')
+
+
+def _saved_in(folder: str | PathLike) -> Path:
+    path = file_in(folder, WEIGHTS)
+    if not path.is_file():
+        newest, _ = find_newest_checkpoint(folder)
+        advice = f'a checkpoint, such as {newest.name}' if newest else 'the path of a checkpoint'
+        raise UserError(f'{folder} is not the folder of a saved model (it has no {WEIGHTS}): give {advice}')
+    return path
 
 
 def find_preparation(address: str) -> Preparation | None:
@@ -136,3 +205,28 @@ def _pipeline(steps: Sequence[dict[str, Any]], resize: dict[str, Any], crop: dic
         return [*load, dict(type='vt.SameForAllFrames', transforms=[resize, crop]), steps[-1]]
     backend = {} if 'LoadBands' in kinds else dict(backend='pillow')  # of at most three channels of 8 bits
     return [*load, resize | backend, crop, steps[-1]]
+
+
+def read_timm_config(source: str) -> Config:
+    """Return the config that fine-tunes a classifier of timm, ``timm:NAME``, on a folder of images.
+
+    A run begins with the published weights of this name. Without timm, such a classifier or weights, there is a
+    UserError.
+    """
+    name = source.removeprefix(TIMM)
+    cfg = Config.fromfile(RECIPE)
+    cfg.load_from = f'timm://{name}'
+    prepared = prepare_as_published(cfg, cfg.load_from, is_told=False)
+    if prepared is None:
+        near = similar_in_timm(name) or 'timm.list_pretrained() lists all'
+        raise UserError(f'{source}: timm has no published weights of this name: {near}')
+    with torch.device('meta'):
+        cfg.model.head.in_channels = TimmBackbone(name).num_features
+    cfg.model.backbone.model_name = name
+    resize, crop = prepared.steps
+    train_crop = cfg.train_dataloader.dataset.pipeline[1]
+    train_crop.update(scale=crop['crop_size'], interpolation=resize['interpolation'])
+    cfg.val_dataloader = cfg.test_dataloader
+    cfg.config_name = f'timm-{name}'
+    cfg.work_dir = f'work_dirs/{cfg.config_name}'
+    return cfg
