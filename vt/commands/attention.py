@@ -54,10 +54,11 @@ def prepare_images(args: argparse.Namespace, name: str) -> tuple[nn.Module, Path
     check_figure(out, args.config, args.checkpoint, *args.inputs)
     model = get_model(cfg, args.checkpoint, default_device())
     cfg = model.cfg  # with the preprocessing of the weights
-    dataset = None if args.inputs else build_test_set(cfg)
-    order = [] if dataset is None else spread_over_classes(dataset, args.images)
-    samples = [dataset[index] for index in order] or [*map(Samples(cfg), args.inputs)]
-    names = None if dataset is None else dataset.metainfo.get('classes')
+    samples, names = [*map(Samples(cfg), args.inputs)], None
+    if not samples:
+        dataset = build_test_set(cfg)
+        samples = [dataset[index] for index in spread_over_classes(dataset, args.images)]
+        names = dataset.metainfo.get('classes')
     titles = [describe_image(model, sample, names) for sample in samples]
     return model, out, samples, titles
 
