@@ -171,6 +171,7 @@ def build(run: Run, device: str | torch.device | None = None) -> BaseModel:
         chosen = {key: hook[key] for key in ('weights', 'grid', 'may_differ') if key in hook}
         load_weights(model, loaded, whole=not has_new_head, adapts=run.published is not None, **chosen)
     model.cfg, model.dataset_meta = cfg, classes_of(model, run.dataset_meta, loaded, has_new_head)
+    del run.checkpoint  # its memory is free while the run is kept
     return _optimize(model.to(device))
 
 

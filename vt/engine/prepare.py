@@ -61,7 +61,6 @@ def config_steps() -> dict[str, 'Step']:
         'imbalance': enter_weights,
         'mixed precision': lambda run: enter_amp(run.cfg, run.request.amp),
         'defaults of runs': lambda run: enter_defaults(run.cfg),
-        'weights': enter_start,
         'tested weights': enter_tested,
     }
 
@@ -501,7 +500,8 @@ def enter_start(run: Run) -> None:
 
 def enter_tested(run: Run) -> None:
     """Let a test load the weights that were asked for, which must be whole."""
-    if run.start is not None:
+    if run.request.checkpoint is not None:
+        enter_start(run)
         require_file(run.start, 'checkpoint')
         run.cfg.load_from = run.start
         hook = dict(type='vt.WeightsMatchHook', whole=True, adapts=run.published is not None)

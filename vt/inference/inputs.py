@@ -74,8 +74,7 @@ class Samples:
         self.num_bands = self.prepared.channels if isinstance(self.load, LoadBands) else None
         self.shape = () if self.load else self.input_shape  # of a test set in memory
         self.has_frames = isinstance(self.load, LoadClips) or len(self.shape) > 3
-        images = (*IMAGES, '.npy') if self.num_bands else IMAGES
-        self.suffixes = VIDEOS if self.has_frames else images  # of supported files
+        self.suffixes = VIDEOS if self.has_frames else (*IMAGES, '.npy') if self.num_bands else IMAGES  # of files
 
     @cached_property
     def input_shape(self) -> tuple[int, ...]:
