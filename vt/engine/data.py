@@ -85,7 +85,8 @@ class Data:
         """Serialise samples, as mmengine does, so that workers share their memory."""
         for part in parts:
             built = self.build(part)
-            if isinstance(built, BaseDataset) and part.get('serialize_data', True) and not built.serialize_data:
+            is_asked = isinstance(built, BaseDataset) and part.get('serialize_data', True)
+            if is_asked and not built.serialize_data and isinstance(built.data_list, list):  # else it reads rows itself
                 serialize(built)
 
     def count_labels(self, dataset: dict) -> Counter[int]:
