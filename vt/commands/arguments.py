@@ -3,7 +3,6 @@
 import argparse
 import ast
 import contextlib
-import gc
 import os
 import pkgutil
 import re
@@ -50,11 +49,12 @@ def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -
         with importing():
             from vt.apis.model_zoo import find_source
             from vt.checkpoints.loading import weights_only
+            from vt.engine.speed_settings import freeze_collector
 
             function = pkgutil.resolve_name(f'{package}{command}')
         if hasattr(args, 'config'):
             args.config = find_source(args.config)
-        gc.freeze()  # the libraries, which a collection would look through
+        freeze_collector()
         with weights_only(unless=getattr(args, 'trust_checkpoint', False)):
             function(args)
 

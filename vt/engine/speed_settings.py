@@ -18,6 +18,16 @@ from vt.engine.processes.distributed import number_in
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # parameters of glibc's mallopt, from malloc.h
 
 
+def freeze_collector() -> None:
+    """Let the collector ignore the objects that there are, such as those of the libraries.
+
+    To search these hundreds of thousands of objects took a fifth of the time until the first iteration.
+    """
+    gc.freeze()
+    if torch.__version__ >= '2.15':
+        atexit.register(gc.unfreeze)  # a second at the exit, without which Triton 3.9 reports leaks
+
+
 @dataclass(frozen=True)
 class SpeedSettings:
     """Settings for speed. A config sets only those that differ: ``speed = dict(channels_last=False)``.
@@ -58,12 +68,9 @@ class SpeedSettings:
     def set_process(self, device: torch.device | None = None) -> str:
         """Set allocator, threads and collector for a device; return a description for the log.
 
-        None is a GPU if there is one. The collector ignores the imported objects from now on: to search these hundreds
-        of thousands of objects took a fifth of the time until the first iteration.
+        None is a GPU if there is one.
         """
-        gc.freeze()
-        if torch.__version__ >= '2.15':
-            atexit.register(gc.unfreeze)  # a second at the exit, without which Triton 3.9 reports leaks
+        freeze_collector()
         on_gpu = torch.cuda.is_available() and (device is None or device.type != 'cpu')
         keeps = self.keep_memory and not on_gpu and keep_freed_memory()
         threads = use_threads(1 if on_gpu else None)
