@@ -31,7 +31,8 @@ class ForkedTool:
         arguments = [str(argument) for argument in arguments]
         if options:
             arguments += ['--cfg-options', *options]
-        self.outputs = [Path(cwd) / f'.{name}_{os.urandom(4).hex()}' for name in ('stdout', 'stderr')]
+        self.folder = tempfile.TemporaryDirectory()
+        self.outputs = [Path(self.folder.name) / name for name in ('stdout', 'stderr')]
         target = (str(ROOT / 'tools' / tool), arguments, str(cwd), dict(env or os.environ), *self.outputs)
         self.process = _context.Process(target=_run, args=target)
         self.process.start()

@@ -1,5 +1,6 @@
 """Data sets that Hugging Face's library reads: every layout, offline, mapped, as the libraries' pipelines take them."""
 
+import json
 import pickle
 import socket
 from collections import Counter
@@ -9,8 +10,9 @@ import numpy as np
 import pyarrow
 import pytest
 from datasets import Dataset
+from forked_tools import run_forked
 from hugging_face_data import CLASSES, MASK_CLASSES, SPLITS, encode, make_image, make_mask, make_rows, make_splits
-from tool_runner import ROOT
+from tool_runner import ROOT, succeed
 from video.written_videos import draw, write
 
 import vt
@@ -142,6 +144,12 @@ CONFIG = f"""
 _base_ = '{ROOT}/configs/vt_resnet/vt-resnet18_1xb32-90e_hugging-face.py'
 model = dict(head=dict(num_classes=3))
 """
+SMALL = """
+train_dataloader = val_dataloader = test_dataloader = dict(batch_size=4, num_workers=0)
+train_cfg = dict(max_epochs=1)
+model['head'].update(in_channels=32)
+model.update(backbone=dict(base_channels=16, num_tokens=4, token_channels=32))
+"""
 MASKS = f"""
 _base_ = '{ROOT}/configs/vt_fpn/vt-fpn_r50_1xb4-80k_hugging-face-512x512.py'
 train_dataloader = val_dataloader = test_dataloader = dict(dataset=dict(classes={MASK_CLASSES}))
@@ -186,6 +194,16 @@ def test_rows_are_checked_without_a_sample_of_each(layouts, tmp_path, monkeypatc
         (line,) = [line for line in check_data(Data(cfg), ('train', 'val')) if 'same image' in line]
         number = len(SPLITS['train']) if val is None else 3
         assert line.endswith(f'the score of 3 of {number} has no meaning (and 2 more)')
+
+
+def test_a_run_trains_resumes_and_is_tested_on_rows(layouts, tmp_path):
+    (tmp_path / 'config.py').write_text(CONFIG + SMALL)
+    common = dict(cwd=tmp_path, options=[f'data_root={layouts / "saved"}'])
+    succeed(run_forked('train.py', 'config.py', **common))
+    common['options'].append('train_cfg.max_epochs=2')
+    succeed(run_forked('train.py', 'config.py', '--resume', **common))
+    succeed(run_forked('test.py', 'config.py', 'work_dirs/config/epoch_2.pth', '--out', 'scores.json', **common))
+    assert 0 <= json.loads((tmp_path / 'scores.json').read_text())['accuracy/top1'] <= 100
 
 
 @pytest.mark.parametrize('column', ['image', 'mask'])
