@@ -43,11 +43,11 @@ def take_step(path):
     init_default_scope(cfg.default_scope)
     from mmpretrain.structures import DataSample
     from mmseg.structures import SegDataSample
-    from vt.engine.checks.config import check_config
-    from vt.engine.checks.parameter_rules import check_parameter_rules
-    from vt.apis.folders import describe
-    from vt.engine.data import Data
-    from vt.engine.data import enter_num_classes
+    from vt.engine.config.check_settings import check_config
+    from vt.engine.config.parameter_rules import check_parameter_rules
+    from vt.serialization.model_folder import describe
+    from vt.engine.config.data import Data
+    from vt.engine.config.data import enter_num_classes
     from vt.errors import UserError
     check_config(cfg)
     enter_num_classes(Data(cfg), 'ab')

@@ -16,8 +16,8 @@ from mmengine.registry import DATASETS, HOOKS, MODELS, RUNNERS
 assert MODELS.get('vt.VTResNet') and DATASETS.get('vt.Digits') and HOOKS.get('vt.NumClassesHook')
 assert RUNNERS.get('vt.VTRunner')
 import vt.commands.train
-from vt.engine.checks.config import check_config
-from vt.engine.prepare import read_config
+from vt.engine.config.check_settings import check_config
+from vt.engine.config.steps import read_config
 check_config(read_config('configs/vt_resnet/vt-resnet18_digits.py'))
 assert not {'mmseg', 'scipy.stats', 'sklearn', 'matplotlib.pyplot'} & {*sys.modules}
 for room in (vt.models, vt.datasets, vt.video):

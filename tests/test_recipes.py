@@ -17,7 +17,7 @@ from tool_runner import ROOT
 
 from docs.reports.recipes import find_authors
 from vt.apis import find_config
-from vt.engine.schedules import find_misfits, rates_after
+from vt.engine.run.schedules import find_misfits, rates_after
 from vt.registry import PARAM_SCHEDULERS
 
 EPOCH = 10  # iterations

@@ -12,16 +12,16 @@ SAVES = {'save', 'dump', 'save_file', 'to_parquet', 'save_to_disk', 'savez', 'sa
 # Places that may: the function itself, files that nobody keeps, what is no file, and what is added to line by line.
 ALLOWED = {
     'vt/files.py': {'Path(path).write_bytes', 'part.write_bytes', 'open'},
-    'vt/apis/exporting.py': {
+    'vt/serialization/export.py': {
         *('torch.export.save', 'aoti_compile_and_package', 'torch.onnx.export'),
         *('quant_pre_process', 'quantize_static', 'openvino.save_model'),  # a temporary folder
     },
     'vt/analysis/figures.py': {'figure.savefig'},  # to memory
     'vt/inference/image_files.py': {'mask.save'},  # to memory
     'vt/commands/test.py': {'mmengine.dump'},  # to a text
-    'vt/checkpoints/publishing.py': {'save'},  # to bytes
-    'vt/engine/interruption/work_directory.py': {'open'},  # a lock
-    'vt/engine/runner.py': {'torch.save'},  # in replacing
+    'vt/checkpoints/publish.py': {'save'},  # to bytes
+    'vt/engine/run/work_directory.py': {'open'},  # a lock
+    'vt/engine/run/runner.py': {'torch.save'},  # in replacing
     'docs/reports/references.py': {'torch.save'},  # a temporary folder
     'projects/speed/data_loading.py': {
         *('cv2.imwrite', 'cv2.VideoWriter', "(folder / f'train-{name}-ubyte').write_bytes")  # a temporary folder

@@ -35,7 +35,7 @@ def parse_args() -> argparse.Namespace:
 
 def save_config(path: Path, out: Path) -> None:
     """Write the config in the header of a published checkpoint to a file; it is Python, and is not run."""
-    from vt.checkpoints.publishing import read_header
+    from vt.checkpoints.publish import read_header
     from vt.errors import UserError
     from vt.files import write_atomically
 
@@ -53,10 +53,10 @@ def main() -> None:
     sys.path.append(os.getcwd())  # for what a config imports
     with one_line_errors('publish', args.traceback):
         with importing():
-            from vt.apis.model_zoo import find_source
+            from vt.apis.model_zoo import find_source, get_model
             from vt.checkpoints.loading import weights_only
-            from vt.checkpoints.publishing import publish, read_header, show
-            from vt.engine.prepare import read_config
+            from vt.checkpoints.publish import publish, read_header, show
+            from vt.engine.config.steps import read_config
             from vt.errors import UserError
         if bool(args.show) == bool(args.out) or (args.show and args.checkpoint):
             raise UserError('give CHECKPOINT and OUT, or --show FILE')
@@ -73,9 +73,9 @@ def main() -> None:
                 else:
                     show(args.show)
             elif args.format:
-                from vt.apis.timm_format import publish_for_timm
+                from vt.serialization.timm_format import publish_for_timm
 
-                path = publish_for_timm(args.model, args.config, args.checkpoint, args.out)
+                path = publish_for_timm(args.model, get_model(args.config, str(args.checkpoint)), args.out)
                 print(f'written to {path}')
             else:
                 config = read_config(find_source(args.config)).pretty_text if args.config else None

@@ -33,6 +33,6 @@ run_processes() {
         meeting=(--nnodes "${NNODES:-1}" --node-rank "${NODE_RANK:-0}")
         meeting+=(--master-addr "${MASTER_ADDR:-127.0.0.1}" --master-port "${PORT:-29500}")
     fi
-    exec "$python" -m vt.engine.processes.torchrun "${meeting[@]}" --nproc-per-node "$processes" \
+    exec "$python" -m vt.engine.run.torchrun "${meeting[@]}" --nproc-per-node "$processes" \
         --max-restarts "${MAX_RESTARTS:-0}" -m vt "$@" --launcher pytorch
 }

@@ -55,14 +55,18 @@ def import_on_demand(package: str, file: str) -> tuple[Callable[[str], Any], Cal
 
 
 def exported(package: str, folder: Path) -> dict[str, str]:
-    """Return the names that a package's ``__init__.py`` imports from its own modules, each with its ``'module:name'``.
+    """Return the names that a package's ``__init__.py`` imports from modules of VT, each with its ``'module:name'``.
 
     The file is parsed, not run. ``import *`` means all exports of the other package. Modules whose names begin with an
     underscore export nothing.
     """
     locations = {}
     for node in ast.walk(ast.parse((folder / '__init__.py').read_text(encoding='utf-8'))):
-        if not isinstance(node, ast.ImportFrom) or node.level != 1 or (node.module or '').startswith('_'):
+        if not isinstance(node, ast.ImportFrom) or (node.module or '').rpartition('.')[2].startswith('_'):
+            continue
+        if not node.level:  # of another package
+            if node.module.startswith('vt.'):
+                locations |= {alias.name: f'{node.module}:{alias.name}' for alias in node.names}
             continue
         for alias in node.names:
             if node.module is None:

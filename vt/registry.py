@@ -59,37 +59,37 @@ DATASETS = Registry(
         'vt.datasets.digits',
         'vt.datasets.hugging_face',
         'vt.datasets.moving_digits',
-        'vt.engine.interruption.seeds',
+        'vt.engine.determinism',
         'vt.video.dataset',
     ],
     segmentation=['vt.datasets.digit_scenes', 'vt.datasets.hugging_face_masks', 'vt.datasets.images_and_masks'],
 )
-DATA_SAMPLERS = Registry(root.DATA_SAMPLERS, ['vt.engine.interruption.seeds'])
+DATA_SAMPLERS = Registry(root.DATA_SAMPLERS, ['vt.engine.determinism'])
 HOOKS = Registry(
     root.HOOKS,
     [
-        'vt.engine.checks.classes',
-        'vt.engine.checks.rehearsal',
-        'vt.engine.checks.losses',
-        'vt.engine.processes.distributed',
-        'vt.engine.runner',
-        'vt.engine.interruption.seeds',
-        'vt.engine.interruption.checkpoint_hook',
-        'vt.engine.interruption.early_stopping',
-        'vt.engine.interruption.preemption',
-        'vt.engine.interruption.resume',
-        'vt.engine.image_hooks',
-        'vt.engine.redraw_hook',
-        'vt.engine.schedules',
-        'vt.engine.validation_loss',
+        'vt.engine.hooks.num_classes',
+        'vt.engine.hooks.dry_run',
+        'vt.engine.hooks.invalid_losses',
+        'vt.engine.run.processes',
+        'vt.engine.run.runner',
+        'vt.engine.determinism',
+        'vt.engine.hooks.checkpoint',
+        'vt.engine.hooks.early_stopping',
+        'vt.engine.hooks.preemption',
+        'vt.engine.run.resume',
+        'vt.engine.hooks.visualization',
+        'vt.engine.hooks.redraw',
+        'vt.engine.run.schedules',
+        'vt.engine.hooks.validation_loss',
         'vt.checkpoints.loading',
     ],
 )
-LOOPS = Registry(root.LOOPS, ['vt.engine.interruption.resume'])
-RUNNERS = Registry(root.RUNNERS, ['vt.engine.runner'])
-OPTIM_WRAPPERS = Registry(root.OPTIM_WRAPPERS, ['vt.engine.mixed_precision'])
-PARAM_SCHEDULERS = Registry(root.PARAM_SCHEDULERS, ['vt.engine.schedules'])
-MODEL_WRAPPERS = Registry(root.MODEL_WRAPPERS, ['vt.engine.processes.sync_batch_norm'])
+LOOPS = Registry(root.LOOPS, ['vt.engine.run.resume'])
+RUNNERS = Registry(root.RUNNERS, ['vt.engine.run.runner'])
+OPTIM_WRAPPERS = Registry(root.OPTIM_WRAPPERS, ['vt.engine.run.mixed_precision'])
+PARAM_SCHEDULERS = Registry(root.PARAM_SCHEDULERS, ['vt.engine.run.schedules'])
+MODEL_WRAPPERS = Registry(root.MODEL_WRAPPERS, ['vt.engine.run.sync_batch_norm'])
 METRICS = Registry(root.METRICS, ['vt.analysis.evaluation'])
 TRANSFORMS = Registry(root.TRANSFORMS, ['vt.datasets.bands', 'vt.video.clips'])
 

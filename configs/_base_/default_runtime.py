@@ -1,4 +1,4 @@
-# How a run behaves, whatever its model and data. What it sets for speed: vt/engine/speed_settings.py; its log says it.
+# How a run behaves, whatever its model and data. Settings for speed are in vt/engine/run/speed_settings.py.
 default_scope = 'mmpretrain'
 custom_imports = dict(imports=['vt'], allow_failed_imports=False)
 

@@ -8,7 +8,7 @@ from vt.analysis.figures import save_figure
 from vt.analysis.scores import read_each
 from vt.analysis.tables import print_table
 from vt.engine.reporting import one_line_errors
-from vt.engine.run_record import write_measured
+from vt.engine.run.record import write_measured
 from vt.errors import UserError
 from vt.files import write_atomically
 

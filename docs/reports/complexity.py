@@ -9,7 +9,7 @@ from mmengine.config import Config
 from torch import Tensor, nn
 
 from vt.engine.counting import Complexity, count_complexity
-from vt.engine.launch import build_model
+from vt.engine.run.launch import build_model
 
 from .markdown import ROOT, Rows
 from .paper import ABLATIONS, DETECTRON2_CLASSES, SEGMENTATION, load_tables

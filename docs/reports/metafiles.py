@@ -16,11 +16,11 @@ import yaml
 from mmengine.model import BaseModel
 from mmengine.registry import DefaultScope
 
-from vt.engine.config_parts import is_segmentation
+from vt.engine.config.data import Data, enter_num_classes
+from vt.engine.config.parts import is_segmentation
+from vt.engine.config.steps import read_config
 from vt.engine.counting import count_complexity
-from vt.engine.data import Data, enter_num_classes
-from vt.engine.launch import build_model
-from vt.engine.prepare import read_config
+from vt.engine.run.launch import build_model
 from vt.files import ROOT
 from vt.inference.inputs import Samples
 

@@ -9,7 +9,7 @@ from textwrap import fill
 import yaml
 from rich.progress import track
 
-from vt.engine.prepare import read_config
+from vt.engine.config.steps import read_config
 from vt.files import ROOT
 
 from . import markdown

@@ -17,9 +17,9 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from torch import nn
 
-from vt.engine.checks.parameter_rules import match_parameters
-from vt.engine.launch import build_model
-from vt.engine.prepare import read_config
+from vt.engine.config.parameter_rules import match_parameters
+from vt.engine.config.steps import read_config
+from vt.engine.run.launch import build_model
 from vt.files import ROOT
 
 from .components import read_survey_models

@@ -5,7 +5,7 @@ from pathlib import Path
 from mmengine.config import Config
 
 from vt.apis import find_config, list_models
-from vt.engine.published import PUBLISHED
+from vt.engine.config.pretrained import PUBLISHED
 from vt.files import read_json
 
 from .complexity import COST, count_config

@@ -20,7 +20,7 @@ from torch.utils.data import Dataset
 
 from vt.analysis.tables import print_table
 from vt.commands.attention import check_figure, write
-from vt.engine.run_record import write_measured
+from vt.engine.run.record import write_measured
 from vt.errors import UserError
 
 from .trained import prepare, preprocessed

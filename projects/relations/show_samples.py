@@ -7,9 +7,9 @@ from matplotlib.figure import Figure
 
 from vt.analysis.figures import image_cells, save_figure
 from vt.commands.attention import check_figure
-from vt.engine.config_parts import preparation_of
-from vt.engine.image_hooks import as_strip
-from vt.engine.prepare import read_config
+from vt.engine.config.parts import preparation_of
+from vt.engine.config.steps import read_config
+from vt.engine.hooks.visualization import as_strip
 from vt.inference.test_set import build_test_set, name_class, spread_over_classes
 
 

@@ -15,8 +15,8 @@ from torch.nn.functional import interpolate
 from torch.utils.data import Dataset
 
 from vt.analysis.tables import print_table
-from vt.engine.checks.classes import IGNORED_LABEL
-from vt.engine.run_record import write_measured
+from vt.engine.hooks.num_classes import IGNORED_LABEL
+from vt.engine.run.record import write_measured
 from vt.errors import UserError
 from vt.explorer.looking import tokenizers_by_owner
 from vt.files import as_plain

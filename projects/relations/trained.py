@@ -11,9 +11,9 @@ from torch.nn.functional import interpolate, pad
 from torch.utils.data import Dataset
 
 from vt.apis import get_model
-from vt.engine.checks.classes import IGNORED_LABEL
-from vt.engine.launch import draw_weights
-from vt.engine.prepare import read_config
+from vt.engine.config.steps import read_config
+from vt.engine.hooks.num_classes import IGNORED_LABEL
+from vt.engine.run.launch import draw_weights
 from vt.inference.test_set import build_test_set, spread_evenly
 from vt.paths import check_output
 

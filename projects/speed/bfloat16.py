@@ -12,8 +12,8 @@ from vt.analysis.tables import print_table
 from vt.apis import find_config
 from vt.commands.arguments import ToolParser
 from vt.engine.reporting import one_line_errors
-from vt.engine.run_record import write_measured
-from vt.engine.speed_settings import keep_freed_memory, use_threads
+from vt.engine.run.record import write_measured
+from vt.engine.run.speed_settings import keep_freed_memory, use_threads
 
 from .settings import KINDS, Setting
 from .subject import Subject

@@ -14,8 +14,8 @@ from tools.benchmark import add_arguments
 from vt.commands.arguments import ToolParser
 from vt.commands.benchmarks import read_settings
 from vt.engine.reporting import one_line_errors
-from vt.engine.run_record import describe_origin
-from vt.engine.speed_settings import keep_freed_memory, use_threads
+from vt.engine.run.record import describe_origin
+from vt.engine.run.speed_settings import keep_freed_memory, use_threads
 from vt.errors import UserError
 from vt.files import write_json
 from vt.ops.token_products import choose_token_library

@@ -21,10 +21,10 @@ from torch.utils.data import DataLoader, RandomSampler
 
 from vt.analysis.tables import print_table
 from vt.commands.arguments import ToolParser
-from vt.engine.config_parts import is_segmentation, steps_in
-from vt.engine.prepare import read_config
+from vt.engine.config.parts import is_segmentation, steps_in
+from vt.engine.config.steps import read_config
 from vt.engine.reporting import one_line_errors
-from vt.engine.run_record import write_measured
+from vt.engine.run.record import write_measured
 from vt.errors import UserError
 from vt.paths import check_output
 

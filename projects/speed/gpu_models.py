@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
 from vt.analysis.speed import run_seconds
-from vt.engine.cuda_graphs import TrainGraphs, capture
-from vt.engine.folding import fold_norms
+from vt.engine.run.cuda_graphs import TrainGraphs, capture
+from vt.engine.run.folding import fold_norms
 from vt.files import ROOT
 
 from .gpu_rows import OURS, Row, Rows, list_kernels, profile_python, time_launch

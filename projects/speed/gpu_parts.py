@@ -20,9 +20,9 @@ from mmengine.runner import Runner
 
 from vt import ops
 from vt.analysis.speed import Step
-from vt.engine.launch import draw_weights
-from vt.engine.prepare import read_config
-from vt.engine.run_record import describe_origin
+from vt.engine.config.steps import read_config
+from vt.engine.run.launch import draw_weights
+from vt.engine.run.record import describe_origin
 from vt.files import ROOT
 from vt.ops.triton_path import BACKWARD
 

@@ -18,8 +18,8 @@ import torch
 from torch.profiler import DeviceType, ProfilerActivity, profile
 
 from vt.analysis.speed import Step, run_seconds, synchronize
-from vt.engine.cuda_graphs import capture
 from vt.engine.reporting import in_one_line
+from vt.engine.run.cuda_graphs import capture
 
 from .gpu_report import Row, add_line
 from .settings import Setting

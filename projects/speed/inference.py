@@ -21,14 +21,14 @@ from torch._inductor import aoti_load_package  # the documented path
 
 from vt import apis
 from vt.analysis.tables import print_table
-from vt.apis.exporting import run_onnx
-from vt.apis.predict_exported import predict
 from vt.commands.arguments import ToolParser
 from vt.engine.reporting import one_line_errors
-from vt.engine.run_record import write_measured
-from vt.engine.speed_settings import compile_parts, keep_freed_memory, use_threads
+from vt.engine.run.record import write_measured
+from vt.engine.run.speed_settings import compile_parts, keep_freed_memory, use_threads
 from vt.files import ROOT, read_json
 from vt.paths import check_output
+from vt.serialization.export import run_onnx
+from vt.serialization.predict_exported import predict
 
 from .data_loading import write_jpegs
 from .timing import median_of_rounds

@@ -19,8 +19,8 @@ from vt.analysis.speed import time_interleaved
 from vt.analysis.tables import print_table
 from vt.commands.arguments import ToolParser
 from vt.engine.reporting import one_line_errors
-from vt.engine.run_record import write_measured
-from vt.engine.speed_settings import keep_freed_memory, use_threads
+from vt.engine.run.record import write_measured
+from vt.engine.run.speed_settings import keep_freed_memory, use_threads
 from vt.paths import check_output
 
 from .data_loading import write_jpegs

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from vt.analysis.tables import print_table
 from vt.commands.arguments import ToolParser
-from vt.engine.prepare import read_config, require_file
+from vt.engine.config.steps import read_config, require_file
 from vt.engine.reporting import one_line_errors
-from vt.engine.run_record import write_measured
+from vt.engine.run.record import write_measured
 from vt.files import ROOT
 from vt.paths import check_output
 

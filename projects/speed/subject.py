@@ -7,9 +7,9 @@ from mmengine.config import Config
 from torch import nn
 
 from docs.reports.complexity import set_num_classes
-from vt.engine.checks.config import accepted_arguments
-from vt.engine.launch import build_model
-from vt.engine.prepare import read_config
+from vt.engine.config.check_settings import accepted_arguments
+from vt.engine.config.steps import read_config
+from vt.engine.run.launch import build_model
 from vt.registry import MODELS
 
 from .peers import LIBRARIES, build_peer

@@ -20,9 +20,9 @@ from docs.reports.markdown import ROOT, Rows, config_path
 from docs.reports.scores import by_label, read_table, tell_verdict
 from vt.analysis.scores import Scores, compare
 from vt.apis import get_model
+from vt.engine.config.steps import read_config
 from vt.engine.counting import count_complexity
-from vt.engine.launch import draw_weights
-from vt.engine.prepare import read_config
+from vt.engine.run.launch import draw_weights
 from vt.files import read_json
 from vt.inference.test_set import build_test_set
 

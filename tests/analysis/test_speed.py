@@ -10,7 +10,7 @@ from torch.profiler import ProfilerActivity, profile
 from vt.analysis import speed
 from vt.analysis.speed import Setting, Workload, benchmark_inference, compare, describe_benchmark, tabulate
 from vt.apis import get_model
-from vt.engine.run_record import describe_device
+from vt.engine.run.record import describe_device
 
 RESNET, VT_RESNET = 'resnet18-half_digits', 'vt-resnet18-half_digits'
 CLIPS = str(Path(__file__).parents[1] / 'video/files.py')

@@ -24,9 +24,9 @@ from vt import apis
 from vt.apis.model_zoo import resolve_config
 from vt.checkpoints.formats.recognise import adapt_channels
 from vt.checkpoints.loading import weights_only
-from vt.checkpoints.public import read_timm
+from vt.checkpoints.weight_sources import read_timm
 from vt.engine import published
-from vt.engine.published import PUBLISHED, compare_preparation, find_preparation, find_weights
+from vt.engine.config.pretrained import PUBLISHED, compare_preparation, find_preparation, find_weights
 from vt.errors import UserError
 from vt.inference.inputs import Samples
 from vt.models import HuggingFaceBackbone

@@ -11,9 +11,9 @@ from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 
 from vt import apis
-from vt.apis.folders import describe, read_folder
 from vt.apis.model_zoo import resolve_config
 from vt.errors import UserError
+from vt.serialization.model_folder import describe, read_folder
 
 CLASSIFIER = 'vt-resnet18-half_digits'
 SOLARIZE, PACK = dict(type='Solarize', thr=128), dict(type='PackInputs')

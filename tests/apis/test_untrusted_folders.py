@@ -24,10 +24,10 @@ from tool_runner import assert_one_line, call
 
 from vt import apis
 from vt._libraries import import_library
-from vt.apis.saved_types import NAMES, STRINGS, is_listed
-from vt.engine.checks.config import accepted_arguments, check_config, find_types, registries
+from vt.engine.config.check_settings import accepted_arguments, check_config, find_types, registries
 from vt.errors import MissingFileError, UserError
 from vt.registry import import_every_part
+from vt.serialization.saved_types import NAMES, STRINGS, is_listed
 
 CLASSIFIER = 'vt-resnet18-half_digits'
 EXAMPLES = int(os.environ.get('VT_FUZZ_EXAMPLES', 0))

@@ -13,7 +13,7 @@ from process_groups import run_processes
 from tool_runner import assert_one_line
 from torch import nn
 
-from vt.engine.checks.losses import FiniteLossHook, find_non_finite, why_not_save
+from vt.engine.hooks.invalid_losses import FiniteLossHook, find_non_finite, why_not_save
 
 NAN, INFINITE = float('nan'), float('inf')
 

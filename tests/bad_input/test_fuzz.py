@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from mmengine.config import Config
 from tool_runner import ROOT
 
-from vt.engine.checks.config import check_config
-from vt.engine.prepare import read_config
+from vt.engine.config.check_settings import check_config
+from vt.engine.config.steps import read_config
 from vt.engine.reporting import describe
 
 EXAMPLES = int(os.environ.get('VT_FUZZ_EXAMPLES', 0))

@@ -10,7 +10,7 @@ from mmengine.runner import Runner
 from torch import nn
 
 from vt.checkpoints.weights import load_weights
-from vt.engine.runner import VTRunner
+from vt.engine.run.runner import VTRunner
 
 RUNNERS = dict(Runner=Runner, VTRunner=VTRunner)
 

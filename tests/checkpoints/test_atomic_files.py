@@ -18,8 +18,8 @@ from forked_tools import steps_of
 from mmengine.runner import save_checkpoint
 
 from vt.checkpoints.reading import load_checkpoint
-from vt.engine.interruption.work_directory import lock_folder
 from vt.engine.reporting import describe
+from vt.engine.run.work_directory import lock_folder
 from vt.files import replacing, write_atomically
 
 fork = multiprocessing.get_context('fork')

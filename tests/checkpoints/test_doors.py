@@ -19,7 +19,7 @@ from torch import nn
 
 from vt.apis import get_model
 from vt.checkpoints.loading import weights_only
-from vt.checkpoints.publishing import publish
+from vt.checkpoints.publish import publish
 from vt.checkpoints.reading import load_checkpoint as load_safely
 from vt.checkpoints.weights import load_weights
 from vt.errors import UserError

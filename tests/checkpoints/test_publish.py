@@ -14,11 +14,11 @@ from tool_runner import ROOT, assert_one_line, call, succeed
 
 import vt
 from vt.apis import find_config, get_model
-from vt.apis.timm_format import publish_for_timm
-from vt.checkpoints.publishing import publish
+from vt.checkpoints.publish import publish
 from vt.checkpoints.reading import content_digits, load_checkpoint
 from vt.checkpoints.weights import load_weights
 from vt.errors import UserError
+from vt.serialization.timm_format import publish_for_timm
 
 
 def written(folder, **more):
@@ -181,6 +181,6 @@ def test_another_network_is_refused_in_one_line(name, own, options, words, tmp_p
     cfg = config(own, **options)
     trained(cfg, tmp_path / 'a.pth')
     with pytest.raises(UserError, match=words) as error:
-        publish_for_timm(name, cfg, tmp_path / 'a.pth', tmp_path / 'b.safetensors')
+        publish_for_timm(name, get_model(cfg, tmp_path / 'a.pth'), tmp_path / 'b.safetensors')
     assert '\n' not in str(error.value)
     assert [path.name for path in tmp_path.iterdir()] == ['a.pth']

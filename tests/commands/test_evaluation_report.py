@@ -17,7 +17,7 @@ from sklearn import metrics
 from tool_runner import assert_one_line, call, succeed
 
 from vt.commands.evaluation_report import IMAGES, compare_reports, read_curves
-from vt.engine.launch import build_model
+from vt.engine.run.launch import build_model
 
 HEAT = ['--heat-maps'] if find_spec('pytorch_grad_cam') else []
 NAMES = sorted((HOSTILE.replace('/', ''), 'cat', 'dog'))

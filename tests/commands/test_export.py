@@ -22,7 +22,6 @@ from tool_runner import ROOT, assert_one_line, call, succeed
 
 from vt import apis
 from vt.apis import predict_exported
-from vt.apis.exporting import Network, encode, export_program, largest_difference
 from vt.commands.export import (
     describe_inputs,
     describe_preparation,
@@ -33,6 +32,7 @@ from vt.commands.export import (
 )
 from vt.errors import UserError
 from vt.inference.inputs import Samples
+from vt.serialization.export import Network, encode, export_program, largest_difference
 
 NEEDS_OPENVINO = pytest.mark.skipif(not find_spec('openvino'), reason='openvino is not installed')
 # Run the script as where there is neither VT nor PyTorch.

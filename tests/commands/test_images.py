@@ -15,8 +15,8 @@ import vt
 from vt.analysis.attention.token_figure import look, name_part
 from vt.apis import get_model
 from vt.commands.test import WriteMaps
-from vt.engine.config_parts import preparation_of
-from vt.engine.launch import build_model
+from vt.engine.config.parts import preparation_of
+from vt.engine.run.launch import build_model
 from vt.inference.inputs import Samples
 
 RED = (0, 0, 255)  # as OpenCV has it

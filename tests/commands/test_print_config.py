@@ -5,8 +5,8 @@ from tool_runner import ROOT, call, succeed
 
 from vt.commands.arguments import parse_options
 from vt.commands.print_config import compare
-from vt.engine.launch import build_runner
-from vt.engine.prepare import read_config
+from vt.engine.config.steps import read_config
+from vt.engine.run.launch import build_runner
 
 CONFIG = str(ROOT / 'configs/vt_resnet/vt-resnet18_digits.py')
 

@@ -14,7 +14,7 @@ from PIL import Image
 
 import vt
 from vt.data_checks.data import check_data, find_left_out
-from vt.engine.data import Data
+from vt.engine.config.data import Data
 from vt.errors import UserError
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from vt.commands.check_dataset import read_data
 from vt.data_checks.data import check_data
-from vt.engine.data import Data
+from vt.engine.config.data import Data
 
 CONFIGS = Path(__file__).parents[2] / 'configs'
 # Config, then an image of its train split and the image's mask.

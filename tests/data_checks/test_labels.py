@@ -11,7 +11,7 @@ from mmpretrain.datasets import CustomDataset, MultiLabelDataset
 
 from vt.data_checks.labels import Labels, compare_classes, find_gaps, labels_of, tabulate_classes
 from vt.data_checks.samples import Sample, infos_of
-from vt.engine.checks.classes import compare_with_checkpoint, labels_in
+from vt.engine.hooks.num_classes import compare_with_checkpoint, labels_in
 
 
 def labels(split, *names, found=None, folders=True, **counts):

@@ -8,7 +8,7 @@ from PIL import Image
 import vt
 from vt.commands.check_dataset import read_data
 from vt.data_checks.data import check_data
-from vt.engine.data import Data
+from vt.engine.config.data import Data
 from vt.errors import UserError
 
 

@@ -10,7 +10,7 @@ from mmengine.config import Config
 from vt.commands.check_dataset import read_data
 from vt.data_checks.data import check_data
 from vt.data_checks.samples import digest_of
-from vt.engine.data import Data
+from vt.engine.config.data import Data
 from vt.errors import UserError
 
 

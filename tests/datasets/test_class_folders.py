@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies
 from mmpretrain.datasets import CustomDataset as Plain
 
 from vt.datasets.class_folders import CustomDataset
-from vt.engine.launch import build_runner
+from vt.engine.run.launch import build_runner
 
 NAMES = strategies.sampled_from(['a.jpg', 'B.JPG', '.c.png', 'd.txt', 'e 1.png', 'é.bmp', 'f', '10.png', '9.png'])
 FOLDERS = strategies.sampled_from(['', 'deep', 'deep/more', '.hidden', 'z.png'])
@@ -54,7 +54,7 @@ def test_samples_are_those_of_mmpretrain(tmp_path_factory, tree, links):
 @pytest.mark.parametrize('options', [{}, dict(imbalance='weighted'), dict(imbalance='balanced'), dict(fold=1)])
 def test_files_are_listed_once_for_classes_weights_loaders_and_checks(tmp_path, monkeypatch, options):
     from vt.data_checks.data import check_data
-    from vt.engine.prepare import Request, prepare
+    from vt.engine.config.steps import Request, prepare
 
     for index in range(20):
         path = tmp_path / 'images' / f'class {index % 2}' / f'{index}.png'

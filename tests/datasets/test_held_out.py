@@ -13,8 +13,8 @@ from mmengine.registry import DATASETS
 from vt.apis import find_config
 from vt.data_checks.data import check_data
 from vt.datasets.held_out import choose_held_out, group_images
-from vt.engine.data import Data
-from vt.engine.prepare import Request, prepare
+from vt.engine.config.data import Data
+from vt.engine.config.steps import Request, prepare
 from vt.errors import UserError
 
 FOLDER = str(find_config('vt-resnet18-tuned_1xb32-90e_image-folder'))

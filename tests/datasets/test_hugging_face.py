@@ -19,8 +19,8 @@ import vt
 from vt.commands.check_dataset import read_data
 from vt.data_checks.data import check_data, find_sources
 from vt.datasets.rows import RowsBackend
-from vt.engine.data import Data
-from vt.engine.prepare import read_config
+from vt.engine.config.data import Data
+from vt.engine.config.steps import read_config
 from vt.errors import UserError
 
 LOAD = [dict(type='mmpretrain.LoadImageFromFile'), dict(type='mmpretrain.PackInputs')]

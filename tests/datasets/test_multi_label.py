@@ -15,7 +15,7 @@ from vt import apis
 from vt.analysis.evaluation import ClassScores
 from vt.commands.predict import read_thresholds
 from vt.datasets import MultiLabelImages
-from vt.engine.checks.classes import check_classes
+from vt.engine.hooks.num_classes import check_classes
 from vt.errors import UserError
 from vt.inference.test_set import name_class, spread_over_classes
 

@@ -13,8 +13,8 @@ from tool_runner import ROOT
 
 import vt
 from vt.commands.check_dataset import read_data
-from vt.engine.data import Data
-from vt.engine.prepare import Request, prepare
+from vt.engine.config.data import Data
+from vt.engine.config.steps import Request, prepare
 from vt.errors import UserError
 
 CONFIG = f"""

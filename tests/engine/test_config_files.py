@@ -10,10 +10,10 @@ from mmengine.config import Config
 from tool_runner import ROOT
 
 from vt import apis
-from vt.engine.checks.config import check_config
-from vt.engine.config_parts import leaves
-from vt.engine.prepare import read_config
-from vt.engine.run_record import describe_origin, digest_config
+from vt.engine.config.check_settings import check_config
+from vt.engine.config.parts import leaves
+from vt.engine.config.steps import read_config
+from vt.engine.run.record import describe_origin, digest_config
 from vt.errors import UserError
 from vt.hints import typed_start
 

@@ -23,9 +23,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from vt.engine import cuda_graphs
-from vt.engine.cuda_graphs import CudaGraphsHook, GraphedFeatures, TrainGraphs, refuse_train_graphs, require_same_step
-from vt.engine.runner import VTRunner
-from vt.engine.speed_settings import SpeedSettings
+from vt.engine.run.cuda_graphs import (
+    CudaGraphsHook,
+    GraphedFeatures,
+    TrainGraphs,
+    refuse_train_graphs,
+    require_same_step,
+)
+from vt.engine.run.runner import VTRunner
+from vt.engine.run.speed_settings import SpeedSettings
 from vt.errors import UserError
 from vt.models import VTFPN, optimize_for
 
@@ -259,7 +265,7 @@ def test_a_step_that_graphs_would_change_is_refused():
 
 
 def test_graphs_are_made_before_the_model_is_wrapped_and_change_no_weight(events, tmp_path, monkeypatch):
-    monkeypatch.setattr('vt.engine.runner.refuse_train_graphs', lambda runner: None)
+    monkeypatch.setattr('vt.engine.run.runner.refuse_train_graphs', lambda runner: None)
     monkeypatch.setattr(VTRunner, 'distributed', property(lambda runner: hasattr(runner, 'visualizer')))
     monkeypatch.setattr(Runner, 'wrap_model', lambda runner, cfg, model: events.append('wrapped') or model)
     data, runs = loader('SmallImages', batch_size=3), []

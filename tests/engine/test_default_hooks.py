@@ -5,7 +5,7 @@ from mmengine.config import Config
 from mmengine.hooks import CheckpointHook, LoggerHook
 from mmengine.runner import EpochBasedTrainLoop
 
-from vt.engine.default_hooks import enter_defaults
+from vt.engine.config.default_hooks import enter_defaults
 from vt.engine.score_rules import rule_of
 from vt.errors import UserError
 

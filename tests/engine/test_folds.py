@@ -7,10 +7,10 @@ from tool_runner import ROOT
 
 from vt.apis import get_model
 from vt.data_checks.data import check_data
-from vt.engine.checks.config import check_config
-from vt.engine.data import Data
-from vt.engine.prepare import read_config
-from vt.engine.run_record import digest_config
+from vt.engine.config.check_settings import check_config
+from vt.engine.config.data import Data
+from vt.engine.config.steps import read_config
+from vt.engine.run.record import digest_config
 from vt.errors import UserError
 from vt.inference.inputs import Samples
 

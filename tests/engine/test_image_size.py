@@ -5,8 +5,8 @@ import torch
 from mmengine.config import Config
 
 from vt import apis
-from vt.engine.config_parts import steps_in
-from vt.engine.prepare import Run, enter_image_size, read_config
+from vt.engine.config.parts import steps_in
+from vt.engine.config.steps import Run, enter_image_size, read_config
 from vt.errors import UserError
 
 

@@ -9,8 +9,8 @@ from mmengine.config import Config
 from mmengine.registry import DATASETS, DefaultScope
 from sklearn.utils.class_weight import compute_class_weight
 
-from vt.engine.data import Data
-from vt.engine.imbalance import class_weights, enter_imbalance, pixel_weights, positive_weights
+from vt.engine.config.data import Data
+from vt.engine.config.imbalance import class_weights, enter_imbalance, pixel_weights, positive_weights
 from vt.errors import UserError
 
 RARE, COMMON = 8, 400  # 1:50

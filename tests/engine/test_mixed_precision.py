@@ -8,8 +8,8 @@ from mmengine.optim import AmpOptimWrapper
 from tool_runner import ROOT, SMALL_CLASSIFIER, succeed
 from torch import nn
 
-from vt.engine.mixed_precision import BFloat16AmpOptimWrapper
-from vt.engine.prepare import autocast_dtype, choose_dtype, enter_amp
+from vt.engine.config.steps import autocast_dtype, choose_dtype, enter_amp
+from vt.engine.run.mixed_precision import BFloat16AmpOptimWrapper
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 OURS = dict(type='vt.BFloat16AmpOptimWrapper', dtype='bfloat16')

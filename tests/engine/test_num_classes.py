@@ -9,8 +9,8 @@ import torch
 from mmengine.config import Config
 
 from vt.apis import find_config, get_model
-from vt.engine.data import Data, enter_num_classes
-from vt.engine.prepare import Request, prepare
+from vt.engine.config.data import Data, enter_num_classes
+from vt.engine.config.steps import Request, prepare
 from vt.errors import UserError
 
 FOLDER = 'vt-resnet18-tuned_1xb32-90e_image-folder'

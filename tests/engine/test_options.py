@@ -4,7 +4,7 @@ import pytest
 from mmengine.config import Config
 
 from vt.commands.arguments import ToolParser
-from vt.engine.prepare import apply_options
+from vt.engine.config.steps import apply_options
 from vt.errors import UserError
 from vt.registry import MODELS
 

@@ -14,9 +14,9 @@ from mmpretrain.structures import DataSample
 from process_groups import run_function
 from torch import nn
 
-from vt.engine.processes.sharding import like
-from vt.engine.runner import VTRunner
-from vt.engine.speed_settings import SpeedSettings, keep_freed_memory, use_threads
+from vt.engine.run.runner import VTRunner
+from vt.engine.run.sharding import like
+from vt.engine.run.speed_settings import SpeedSettings, keep_freed_memory, use_threads
 from vt.models import optimize_for
 from vt.ops import triton_path
 

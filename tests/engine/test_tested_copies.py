@@ -23,10 +23,10 @@ from torch._dynamo import register_backend  # documented there, and nowhere else
 from torch.nn.modules.batchnorm import _NormBase
 
 from vt.checkpoints.weights import unwrap
-from vt.engine.folding import fold_norms
-from vt.engine.prepare import Request, Run, enter_arguments
-from vt.engine.runner import VTRunner
-from vt.engine.speed_settings import compile_parts
+from vt.engine.config.steps import Request, Run, enter_arguments
+from vt.engine.run.folding import fold_norms
+from vt.engine.run.runner import VTRunner
+from vt.engine.run.speed_settings import compile_parts
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 HEAD = dict(type='LinearClsHead', num_classes=3, in_channels=512)

@@ -12,7 +12,7 @@ from mmseg.registry import MODELS as SEGMENTORS
 from mmseg.structures import SegDataSample
 from torch.nn import functional as F
 
-from vt.engine.validation_loss import HeadLoss
+from vt.engine.hooks.validation_loss import HeadLoss
 from vt.errors import UserError
 
 BACKBONE = dict(type='mmpretrain.ResNet', depth=18, base_channels=8, stem_channels=8)

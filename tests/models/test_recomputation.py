@@ -12,8 +12,8 @@ from tool_runner import ROOT
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from vt.engine.launch import build_runner
-from vt.engine.processes.sync_batch_norm import CPUSyncBatchNorm
+from vt.engine.run.launch import build_runner
+from vt.engine.run.sync_batch_norm import CPUSyncBatchNorm
 from vt.models.recomputation import keep_statistics_in_backward, recompute
 
 NORMS = dict(usual=nn.BatchNorm2d, cumulative=partial(nn.BatchNorm2d, momentum=None), synchronised=CPUSyncBatchNorm)

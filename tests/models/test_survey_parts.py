@@ -13,7 +13,7 @@ from torch import nn
 
 from vt.checkpoints.grids import FileGrids
 from vt.engine.counting import count_complexity
-from vt.engine.redraw_hook import RedrawHook
+from vt.engine.hooks.redraw import RedrawHook
 from vt.errors import UserError
 from vt.models import HadamardAttention, PerformerAttention, ReductionCell, Windows, record_attention
 from vt.models.survey.attentions.performer import TokenPerformer, draw_directions, log_features

@@ -10,9 +10,9 @@ from mmengine.optim import build_optim_wrapper
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import register_parametrization
 
-from vt.engine.data import Data, enter_num_classes
-from vt.engine.launch import build_model
-from vt.engine.prepare import read_config
+from vt.engine.config.data import Data, enter_num_classes
+from vt.engine.config.steps import read_config
+from vt.engine.run.launch import build_model
 from vt.files import ROOT
 from vt.models import FilterTokenizer, VTResNet
 from vt.models.visual_transformers.grouped_linear import GroupedLinear

@@ -5,7 +5,7 @@ import pytest
 from docs.reports import benchmark
 from docs.reports.train import read_runs, read_tables
 from vt.commands.arguments import parse_options
-from vt.engine.prepare import read_config
+from vt.engine.config.steps import read_config
 from vt.files import read_json
 
 FINAL = [name for name in read_tables() if name.startswith('fashion-mnist')]

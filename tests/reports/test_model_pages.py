@@ -11,9 +11,9 @@ from mmpretrain.apis import ModelHub
 from tool_runner import ROOT
 
 from docs.reports import forward_files, metafiles, model_pages
-from vt.engine.checks.config import check_config
-from vt.engine.launch import build_model
-from vt.engine.prepare import read_config
+from vt.engine.config.check_settings import check_config
+from vt.engine.config.steps import read_config
+from vt.engine.run.launch import build_model
 
 FEW = ('vt-resnet18_digits', 'vt-fpn_r18_digit-scenes', 'mvit-tiny_moving-digits', 'vt-cls_r18_1xb128-90e_cifar10')
 FEW += ('vt-resnet18_8xb256-400e-distill_in1k', 'swin-tiny_16xb64-300e_in1k')

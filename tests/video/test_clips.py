@@ -12,7 +12,7 @@ from mmpretrain.structures import DataSample
 from video.tiny_video_network import TinyVideoNetwork
 from video.written_videos import draw, write
 
-from vt.engine.interruption.seeds import seed_random
+from vt.engine.determinism import seed_random
 from vt.errors import UserError
 from vt.video.clips import LoadClips, PackClips, SameForAllFrames, ThreeCrops
 from vt.video.views import ClipPreprocessor, VideoClassifier

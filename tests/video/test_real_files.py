@@ -14,8 +14,8 @@ from tool_runner import call, succeed
 from video.written_videos import draw, write
 
 from vt.commands.check_dataset import read_data
-from vt.engine.data import Data
-from vt.engine.prepare import Request, prepare
+from vt.engine.config.data import Data
+from vt.engine.config.steps import Request, prepare
 
 CONFIG = Path(__file__).parent / 'files.py'
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from vt.engine import reporting
-from vt.engine.interruption.work_directory import RECORD
+from vt.engine.run.work_directory import RECORD
 from vt.errors import MissingFileError, UserError
 from vt.files import NUMBER, read_json
 from vt.hints import as_typed

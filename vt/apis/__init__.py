@@ -8,7 +8,8 @@ __all__ = ['ClassificationInferencer', 'SegmentationInferencer', 'Tokens', 'Vide
 __all__ += ['find_config', 'get_model', 'inferencer_of', 'list_models', 'register_models', 'save_model']
 
 if TYPE_CHECKING:
-    from .folders import save_model
+    from vt.serialization.model_folder import save_model
+
     from .inferencers import ClassificationInferencer, VideoInferencer, inferencer_of
     from .model_zoo import find_config, get_model, list_models, register_models
     from .segmentation import SegmentationInferencer

@@ -16,8 +16,8 @@ from mmpretrain.apis import ImageClassificationInferencer
 from mmpretrain.models import MultiLabelClsHead
 from mmpretrain.visualization import UniversalVisualizer
 
-from vt.engine.config_parts import is_segmentation
-from vt.engine.image_hooks import as_strip
+from vt.engine.config.parts import is_segmentation
+from vt.engine.hooks.visualization import as_strip
 from vt.image_bounds import drawn_size
 from vt.inference.inputs import ImageSource, SampleInferencer, Samples
 

@@ -16,18 +16,17 @@ from torch import nn
 
 from vt._libraries import importing
 from vt.checkpoints.weights import load_weights
-from vt.engine.checks.classes import classes_of
-from vt.engine.checks.config import check_part
-from vt.engine.launch import build_model, draw_weights, require_device
-from vt.engine.prepare import Request, Run, Step, apply_options, enter_classes, enter_start, read_config
-from vt.engine.published import LIBRARIES, PUBLISHED, TIMM, named_weights
+from vt.engine.config.check_settings import check_part
+from vt.engine.config.pretrained import LIBRARIES, PUBLISHED, TIMM, named_weights
+from vt.engine.config.steps import Request, Run, Step, apply_options, enter_classes, enter_start, read_config
+from vt.engine.hooks.num_classes import classes_of
 from vt.engine.reporting import naming_part
-from vt.engine.speed_settings import SpeedSettings
+from vt.engine.run.launch import build_model, draw_weights, require_device
+from vt.engine.run.speed_settings import SpeedSettings
 from vt.errors import UserError
 from vt.files import ROOT
 from vt.models.optimize import optimize_for
-
-from .folders import read_folder
+from vt.serialization.model_folder import read_folder
 
 INDEX = ROOT / 'model-index.yml'
 Source = str | PathLike | Config
@@ -193,7 +192,7 @@ def _optimize(model: BaseModel) -> BaseModel:
 def resolve_config(name_or_config: Source, options: dict[str, Any] | None = None) -> Config:
     """Return the config for a name, a path, a saved model's folder, or a copy of a config.
 
-    ``options`` are as in :func:`vt.engine.prepare.read_config`.
+    ``options`` are as in :func:`vt.engine.config.steps.read_config`.
     """
     if isinstance(name_or_config, Config):
         cfg = deepcopy(name_or_config)

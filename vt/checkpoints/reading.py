@@ -21,7 +21,7 @@ from vt.untrusted_text import check_dataset_meta, printable
 from .grids import Size, read_image_size
 from .inert import Conversion, restore_histories
 from .pickles import RefusedError, read_pickle
-from .public import locate, read_timm
+from .weight_sources import locate, read_timm
 
 TRUST = '--trust-checkpoint'
 SUFFIX = '.safetensors'

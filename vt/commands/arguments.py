@@ -49,7 +49,7 @@ def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -
         with importing():
             from vt.apis.model_zoo import find_source
             from vt.checkpoints.loading import weights_only
-            from vt.engine.speed_settings import freeze_collector
+            from vt.engine.run.speed_settings import freeze_collector
 
             function = pkgutil.resolve_name(f'{package}{command}')
         if hasattr(args, 'config'):

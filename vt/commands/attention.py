@@ -12,9 +12,9 @@ from vt.analysis.attention.heat_maps import HeatMapper
 from vt.analysis.attention.token_figure import draw_attention, look, name_part
 from vt.analysis.figures import save_figure
 from vt.apis import get_model
-from vt.engine.config_parts import is_segmentation, preparation_of
-from vt.engine.launch import default_device
-from vt.engine.prepare import read_config
+from vt.engine.config.parts import is_segmentation, preparation_of
+from vt.engine.config.steps import read_config
+from vt.engine.run.launch import default_device
 from vt.errors import UserError
 from vt.inference.inputs import Samples
 from vt.inference.test_set import build_test_set, describe_image, spread_over_classes

@@ -9,9 +9,9 @@ import torch
 from vt.analysis.speed import Setting, compare, tabulate
 from vt.analysis.tables import print_table
 from vt.apis.model_zoo import get_model, name_of
-from vt.engine.launch import require_device
-from vt.engine.run_record import write_measured
-from vt.engine.speed_settings import keep_freed_memory, use_threads
+from vt.engine.run.launch import require_device
+from vt.engine.run.record import write_measured
+from vt.engine.run.speed_settings import keep_freed_memory, use_threads
 from vt.errors import UserError
 from vt.paths import check_output
 

@@ -19,10 +19,10 @@ from vt.data_checks.data import WARNINGS, Source, find_problems, find_sources
 from vt.data_checks.labels import tabulate_classes
 from vt.data_checks.samples import Problem, Sample
 from vt.datasets.bands import LoadBands
-from vt.engine.config_parts import Preparation, preparation_of
-from vt.engine.data import Data
-from vt.engine.imbalance import pixel_weights
-from vt.engine.prepare import Request, prepare
+from vt.engine.config.data import Data
+from vt.engine.config.imbalance import pixel_weights
+from vt.engine.config.parts import Preparation, preparation_of
+from vt.engine.config.steps import Request, prepare
 from vt.errors import UserError
 from vt.files import write_json
 from vt.paths import check_output

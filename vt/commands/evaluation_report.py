@@ -38,11 +38,11 @@ from vt.analysis.evaluation import (
 )
 from vt.analysis.figures import figure_address, image_address, shrink
 from vt.checkpoints.weights import unwrap
-from vt.engine.checks.classes import IGNORED_LABEL, has_labels, without_wrappers
-from vt.engine.checks.rehearsal import is_number
-from vt.engine.config_parts import is_segmentation, preparation_of
-from vt.engine.image_hooks import visible
-from vt.engine.run_record import describe_origin
+from vt.engine.config.parts import is_segmentation, preparation_of
+from vt.engine.hooks.dry_run import is_number
+from vt.engine.hooks.num_classes import IGNORED_LABEL, has_labels, without_wrappers
+from vt.engine.hooks.visualization import visible
+from vt.engine.run.record import describe_origin
 from vt.errors import UserError
 from vt.files import NUMBER, read_json, write_atomically, write_json
 from vt.untrusted_text import composed, printable

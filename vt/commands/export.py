@@ -28,20 +28,20 @@ from torch.utils.data import Dataset, Subset
 
 from vt.analysis.speed import time_interleaved
 from vt.analysis.tables import print_table
-from vt.apis import predict_exported
-from vt.apis.exporting import Forward, Network, answered_by, encode, export_program, largest_difference, run_onnx
 from vt.apis.inferencers import inferencer_of
 from vt.apis.model_zoo import build, name_of, resolve_config
-from vt.engine.config_parts import preparation_of
-from vt.engine.prepare import Request, Run
+from vt.engine.config.parts import preparation_of
+from vt.engine.config.steps import Request, Run
 from vt.engine.reporting import describe, in_one_line
-from vt.engine.run_record import describe_device, write_measured
-from vt.engine.speed_settings import use_threads
+from vt.engine.run.record import describe_device, write_measured
+from vt.engine.run.speed_settings import use_threads
 from vt.errors import UserError
 from vt.files import PACKAGE, write_atomically, write_json
 from vt.inference.inputs import Samples
 from vt.inference.test_set import build_plain_training_set, build_test_set, spread_evenly
 from vt.paths import check_output
+from vt.serialization import predict_exported
+from vt.serialization.export import Forward, Network, answered_by, encode, export_program, largest_difference, run_onnx
 
 BATCHES = (1, 2, 5)
 LARGER = (32, 64)  # pixels added to height and width for the second size

@@ -22,10 +22,10 @@ from torch import Tensor
 from vt.analysis.tables import print_table, printable_cells
 from vt.apis.inferencers import inferencer_of
 from vt.apis.model_zoo import build, name_of, resolve_config
-from vt.engine.launch import default_device, require_device
-from vt.engine.prepare import Request, Run
+from vt.engine.config.steps import Request, Run
 from vt.engine.reporting import describe, in_one_line
-from vt.engine.speed_settings import SpeedSettings
+from vt.engine.run.launch import default_device, require_device
+from vt.engine.run.speed_settings import SpeedSettings
 from vt.errors import UserError
 from vt.files import NUMBER, read_json, write_atomically
 from vt.hints import as_typed

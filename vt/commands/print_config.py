@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from vt.engine.checks.config import shortened
-from vt.engine.prepare import Request, prepare_in_steps
+from vt.engine.config.check_settings import shortened
+from vt.engine.config.steps import Request, prepare_in_steps
 
 SHOWN = 60  # characters of a value
 ABSENT = object()

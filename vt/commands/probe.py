@@ -27,9 +27,9 @@ from torch.utils.data import DataLoader, Dataset
 
 from vt.analysis.tables import print_table
 from vt.apis.model_zoo import get_model, name_of, resolve_config
-from vt.engine.launch import default_device
-from vt.engine.published import TIMM
-from vt.engine.run_record import describe_origin
+from vt.engine.config.pretrained import TIMM
+from vt.engine.run.launch import default_device
+from vt.engine.run.record import describe_origin
 from vt.errors import UserError
 from vt.files import write_json
 from vt.inference.test_set import build_plain_training_set, build_test_set

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vt.analysis.scores import describe, describe_origin, describe_runs, describe_sweep, label_run, read_each, read_run
 from vt.analysis.tables import print_table, to_csv, to_markdown
-from vt.engine.interruption.work_directory import RECORD
+from vt.engine.run.work_directory import RECORD
 from vt.errors import MissingFileError, UserError
 from vt.files import write_atomically, write_json
 from vt.hints import as_typed

@@ -27,12 +27,12 @@ import torch
 from rich.console import Console
 
 from vt.apis.model_zoo import name_of
-from vt.engine.config_parts import flatten, leaves, shorten_keys
-from vt.engine.interruption.work_directory import RECORD
-from vt.engine.prepare import Request, prepare, read_config
-from vt.engine.published import named_weights
+from vt.engine.config.parts import flatten, leaves, shorten_keys
+from vt.engine.config.pretrained import named_weights
+from vt.engine.config.steps import Request, prepare, read_config
 from vt.engine.reporting import in_one_line
-from vt.engine.run_record import as_data, digest_config
+from vt.engine.run.record import as_data, digest_config
+from vt.engine.run.work_directory import RECORD
 from vt.errors import MissingFileError, UserError
 from vt.files import ROOT, read_json, write_atomically, write_json
 from vt.hints import as_typed
@@ -55,7 +55,7 @@ class SweepRun:
     label: str  # name of the combination of settings
     seed: int
     work_dir: Path  # folder of the results
-    digest: str = ''  # of the whole config, see vt.engine.run_record.digest_config
+    digest: str = ''  # of the whole config, see vt.engine.run.record.digest_config
     changed: float = 0.0  # when its data, or the weights that it begins with, changed last
 
     @property

@@ -17,14 +17,14 @@ from mmengine.runner import Runner
 from vt.analysis.speed import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
 from vt.data_checks.data import check_data
-from vt.engine.checks.classes import has_labels
-from vt.engine.checks.rehearsal import is_number
-from vt.engine.config_parts import is_segmentation, leaves
-from vt.engine.image_hooks import output_paths_of
-from vt.engine.launch import build_prepared
-from vt.engine.prepare import Request, Run, prepare
+from vt.engine.config.parts import is_segmentation, leaves
+from vt.engine.config.steps import Request, Run, prepare
+from vt.engine.hooks.dry_run import is_number
+from vt.engine.hooks.num_classes import has_labels
+from vt.engine.hooks.visualization import output_paths_of
 from vt.engine.reporting import files_of
-from vt.engine.run_record import describe_device, write_measured
+from vt.engine.run.launch import build_prepared
+from vt.engine.run.record import describe_device, write_measured
 from vt.errors import UserError
 from vt.files import write_atomically, write_json
 from vt.paths import check_folder, check_output, mask_paths

@@ -10,13 +10,13 @@ from mmengine.dist import get_world_size, is_main_process
 
 from vt.analysis.tables import print_table
 from vt.data_checks.data import check_data
-from vt.engine.batch_size import BatchSizeHook
-from vt.engine.interruption.resume import ResumeHook
-from vt.engine.interruption.work_directory import RECORD, start_of, use_work_directory
-from vt.engine.launch import build_prepared
-from vt.engine.prepare import Request, Run, prepare, require_file
-from vt.engine.published import compare_preparation
-from vt.engine.run_record import digest_config, record_training
+from vt.engine.config.pretrained import compare_preparation
+from vt.engine.config.steps import Request, Run, prepare, require_file
+from vt.engine.run.batch_size import BatchSizeHook
+from vt.engine.run.launch import build_prepared
+from vt.engine.run.record import digest_config, record_training
+from vt.engine.run.resume import ResumeHook
+from vt.engine.run.work_directory import RECORD, start_of, use_work_directory
 from vt.errors import UserError
 from vt.files import write_json
 

@@ -18,10 +18,10 @@ from rich.progress import track
 from vt.datasets.bands import LoadBands
 from vt.datasets.folder_contents import MOST_FILES, unused_reason
 from vt.datasets.rows import PREFIX
-from vt.engine.checks.classes import IGNORED_LABEL
-from vt.engine.config_parts import find_wrapper, leaves, steps_in
-from vt.engine.data import Data
-from vt.engine.prepare import HELD_OUT
+from vt.engine.config.data import Data
+from vt.engine.config.parts import find_wrapper, leaves, steps_in
+from vt.engine.config.steps import HELD_OUT
+from vt.engine.hooks.num_classes import IGNORED_LABEL
 from vt.errors import UserError
 from vt.files import files_below
 from vt.hints import as_typed

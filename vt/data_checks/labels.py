@@ -16,7 +16,7 @@ from typing import Any
 from mmengine.dataset import BaseDataset
 
 from vt.datasets.folder_contents import table_in
-from vt.engine.checks.classes import IGNORED_LABEL, first_difference, list_names
+from vt.engine.hooks.num_classes import IGNORED_LABEL, first_difference, list_names
 from vt.untrusted_text import composed
 
 from .samples import Problem, Sample

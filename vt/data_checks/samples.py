@@ -16,7 +16,7 @@ from mmengine.dataset import BaseDataset
 from PIL import ExifTags, Image, UnidentifiedImageError
 
 from vt.datasets.bands import LoadBands, why_unread
-from vt.engine.checks.classes import labels_in
+from vt.engine.hooks.num_classes import labels_in
 from vt.engine.reporting import describe, in_one_line
 from vt.image_bounds import check_image_size
 from vt.untrusted_text import folded

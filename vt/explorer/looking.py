@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from vt.analysis.figures import shrink
 from vt.apis import ClassificationInferencer, SegmentationInferencer
 from vt.datasets.bands import as_rgb, read_bands
-from vt.engine.config_parts import preparation_of
-from vt.engine.image_hooks import visible
+from vt.engine.config.parts import preparation_of
+from vt.engine.hooks.visualization import visible
 from vt.image_bounds import check_image_size
 from vt.inference.inputs import read_image, seen_by
 from vt.inference.test_set import build_test_set, name_class, spread_over_classes

@@ -27,9 +27,9 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from vt.datasets.bands import LoadBands, as_rgb, why_unread
-from vt.engine.config_parts import check_image_channels, preparation_of
-from vt.engine.image_hooks import visible
-from vt.engine.prepare import choose_dtype
+from vt.engine.config.parts import check_image_channels, preparation_of
+from vt.engine.config.steps import choose_dtype
+from vt.engine.hooks.visualization import visible
 from vt.engine.reporting import describe, in_one_line
 from vt.errors import MissingFileError, UserError
 from vt.image_bounds import EXTENSIONS as IMAGES

@@ -13,8 +13,8 @@ from mmengine.registry import DATASETS
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from vt.engine.checks.classes import labels_in
-from vt.engine.config_parts import is_segmentation, leaves, preparation_of
+from vt.engine.config.parts import is_segmentation, leaves, preparation_of
+from vt.engine.hooks.num_classes import labels_in
 from vt.errors import UserError
 from vt.registry import build
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
-from vt.checkpoints.public import fetching, require_hub
+from vt.checkpoints.weight_sources import fetching, require_hub
 from vt.errors import UserError
 from vt.registry import MODELS
 

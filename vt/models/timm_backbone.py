@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
-from vt.checkpoints.public import similar_in_timm
+from vt.checkpoints.weight_sources import similar_in_timm
 from vt.errors import UserError
 from vt.registry import MODELS
 

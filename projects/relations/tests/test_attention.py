@@ -13,7 +13,7 @@ from tool_runner import ROOT, assert_one_line
 
 from projects.relations.locality import measure_locality
 from vt.apis import get_model
-from vt.engine.launch import build_model
+from vt.engine.run.launch import build_model
 
 TOOL = ROOT / 'projects/relations/attention.py'
 VIT = ROOT / 'configs/vit/vit-tiny_digits.py'

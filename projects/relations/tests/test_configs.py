@@ -9,9 +9,9 @@ from tool_runner import ROOT
 
 from docs.reports.paper import ABLATIONS
 from vt.apis import list_models
-from vt.engine.checks.config import check_config
-from vt.engine.launch import build_model
-from vt.engine.prepare import read_config
+from vt.engine.config.check_settings import check_config
+from vt.engine.config.steps import read_config
+from vt.engine.run.launch import build_model
 
 CONFIGS = sorted((Path(__file__).parents[1] / 'configs').glob('*.py'))
 VARIANTS = [(table.key, name) for table in ABLATIONS.values() for name in table.variants.values() if name]

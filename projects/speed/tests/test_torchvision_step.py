@@ -6,7 +6,7 @@ import torch
 from torchvision.transforms import v2
 
 from projects.speed.torchvision_step import TorchVision
-from vt.engine.prepare import read_config
+from vt.engine.config.steps import read_config
 from vt.errors import UserError
 from vt.files import ROOT
 from vt.registry import TRANSFORMS

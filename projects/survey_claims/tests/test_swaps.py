@@ -9,8 +9,8 @@ from projects.survey_claims.claims import CONFIGS
 from projects.survey_claims.parts import TokenFuser
 from projects.survey_claims.report import read_tables
 from vt.apis import list_models
-from vt.engine.checks.config import check_config
-from vt.engine.prepare import read_config
+from vt.engine.config.check_settings import check_config
+from vt.engine.config.steps import read_config
 from vt.models import AbsolutePosition, ClassAttention, OnMap, RelativePositionBias, TokenizerEmbed
 
 # Of each the part that is gone, how many there are of the new one, and what the blocks see at 224x224.

@@ -9,15 +9,15 @@ from mmengine.config import Config
 from tool_runner import ROOT
 
 from vt.apis import ClassificationInferencer, get_model
-from vt.apis.folders import save_model
 from vt.commands.check_dataset import print_channels, read_data
 from vt.data_checks.data import check_data
-from vt.engine.checks.config import check_config
-from vt.engine.config_parts import check_image_channels, preparation_of
-from vt.engine.data import Data
-from vt.engine.launch import build_prepared
-from vt.engine.prepare import Run
+from vt.engine.config.check_settings import check_config
+from vt.engine.config.data import Data
+from vt.engine.config.parts import check_image_channels, preparation_of
+from vt.engine.config.steps import Run
+from vt.engine.run.launch import build_prepared
 from vt.errors import UserError
+from vt.serialization.model_folder import save_model
 
 LOAD, PACK = dict(type='vt.LoadBands'), dict(type='PackInputs')
 

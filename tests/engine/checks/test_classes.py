@@ -7,7 +7,7 @@ from mmpretrain.registry import MODELS
 from mmseg.evaluation import IoUMetric
 from torch import nn
 
-from vt.engine.checks.classes import check_classes
+from vt.engine.hooks.num_classes import check_classes
 from vt.errors import UserError
 
 

@@ -13,8 +13,8 @@ from mmengine.registry import Registry
 from tool_runner import ROOT
 
 from vt._libraries import import_library
-from vt.engine.checks.config import check_config, check_part
-from vt.engine.prepare import read_config
+from vt.engine.config.check_settings import check_config, check_part
+from vt.engine.config.steps import read_config
 from vt.errors import UserError
 
 DIGITS = str(ROOT / 'configs/vt_resnet/vt-resnet18_digits.py')

@@ -10,9 +10,9 @@ from tool_runner import call
 from torch.utils.data import DataLoader
 
 import vt
-from vt.engine.checks.rehearsal import RehearsalHook, check_scores, describe_inputs, rehearsed_batches, save_once
-from vt.engine.interruption.checkpoint_hook import CheckpointHook
-from vt.engine.interruption.seeds import NumberedSampler
+from vt.engine.determinism import NumberedSampler
+from vt.engine.hooks.checkpoint import CheckpointHook
+from vt.engine.hooks.dry_run import RehearsalHook, check_scores, describe_inputs, rehearsed_batches, save_once
 from vt.errors import UserError
 
 SGD = dict(type='SGD', lr=0.1)

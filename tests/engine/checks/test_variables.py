@@ -2,7 +2,7 @@
 
 import pytest
 
-from vt.engine.checks.variables import check_variables, own_words
+from vt.engine.config.unread_variables import check_variables, own_words
 from vt.errors import UserError
 
 READABLE = ('model', 'train_dataloader', 'val_dataloader')

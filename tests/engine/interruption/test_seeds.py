@@ -14,8 +14,8 @@ from mmengine.dataset import DefaultSampler
 from mmengine.registry import DATASETS, init_default_scope
 from mmengine.runner import Runner
 
-from vt.engine.interruption.seeds import SeededDataset, SeedHook, find_generators, seed_random, seeded_loader
-from vt.engine.runner import VTRunner
+from vt.engine.determinism import SeededDataset, SeedHook, find_generators, seed_random, seeded_loader
+from vt.engine.run.runner import VTRunner
 
 OF_MODULE = np.random.default_rng(2)
 
@@ -129,7 +129,7 @@ def test_processes_share_the_samples_of_one(world_size, monkeypatch):
     (whole,) = epochs(loader(workers=0, batch_size=4), number=1)
     parts = []
     for rank in range(world_size):
-        for module in ('mmengine.dataset.sampler', 'vt.engine.interruption.seeds'):
+        for module in ('mmengine.dataset.sampler', 'vt.engine.determinism'):
             monkeypatch.setattr(f'{module}.get_dist_info', partial(tuple, (rank, world_size)))
         parts.append(epochs(loader(workers=0, batch_size=4 // world_size), number=1)[0])
     assert torch.equal(torch.stack(parts, dim=1).flatten(0, 1)[: len(whole)], whole)

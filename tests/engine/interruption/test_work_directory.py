@@ -11,7 +11,7 @@ from engine.interruption.small_runs import CONFIG, FEW, log_of, train_few, train
 from process_groups import start_processes
 from tool_runner import assert_one_line
 
-from vt.engine.interruption.work_directory import use_work_directory
+from vt.engine.run.work_directory import use_work_directory
 from vt.errors import UserError
 
 ARGUMENTS = ['train.py', CONFIG, '--skip-data-check', '--work-dir', 'run']
@@ -39,7 +39,7 @@ def test_a_new_run_is_refused_where_an_earlier_one_lies(used):
 def test_a_training_in_python(tmp_path, monkeypatch):
     """It is refused too, and resumes from the newest checkpoint; without one it begins as any other run."""
     begun = []
-    monkeypatch.setattr('vt.engine.runner.load_own_parts', begun.append)
+    monkeypatch.setattr('vt.engine.run.runner.load_own_parts', begun.append)
     train_small(tmp_path, 1, resume=True)
     before = files(tmp_path)
     with pytest.raises(UserError, match=r'has files of an earlier run \(epoch_1\.pth\): --resume continues from'):
@@ -118,7 +118,7 @@ def test_a_restart_continues_what_its_own_job_has_written(job, monkeypatch):
     """Not an earlier run, also after it was refused for that one; also if it was killed while it looked for it."""
     assert job('first', 0, end=KeyError()) is None
     with monkeypatch.context() as killed:
-        killed.setattr('vt.engine.interruption.work_directory.find_newest_checkpoint', lambda _: 1 / 0)
+        killed.setattr('vt.engine.run.work_directory.find_newest_checkpoint', lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             job('first', 1)
     assert job('first', 2, end=KeyError()) == 'epoch_1.pth'

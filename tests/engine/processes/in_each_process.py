@@ -7,11 +7,11 @@ import torch
 from mmengine.config import Config
 from torch import distributed, nn
 
-from vt.engine.launch import build_runner
-from vt.engine.processes.distributed import SyncBuffersHook
-from vt.engine.processes.sharding import ShardSettings
-from vt.engine.processes.sync_batch_norm import CPUSyncBatchNorm
-from vt.engine.speed_settings import keep_freed_memory
+from vt.engine.run.launch import build_runner
+from vt.engine.run.processes import SyncBuffersHook
+from vt.engine.run.sharding import ShardSettings
+from vt.engine.run.speed_settings import keep_freed_memory
+from vt.engine.run.sync_batch_norm import CPUSyncBatchNorm
 
 CLASSIFIER = dict(
     type='mmpretrain.ImageClassifier',

@@ -9,7 +9,7 @@ from forked_tools import ForkedTool
 from process_groups import free_port
 from tool_runner import ROOT, SMALL_CLASSIFIER
 
-from vt.engine.processes.distributed import find_launcher, first_node, set_process_variables
+from vt.engine.run.processes import find_launcher, first_node, set_process_variables
 from vt.errors import UserError
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'

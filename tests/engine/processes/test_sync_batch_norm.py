@@ -6,7 +6,7 @@ from engine.processes.in_each_process import average_buffers, build_norms, run_s
 from process_groups import run_function
 from torch import nn
 
-from vt.engine.processes.sync_batch_norm import CPUSyncBatchNorm, use_cpu_sync_batch_norm
+from vt.engine.run.sync_batch_norm import CPUSyncBatchNorm, use_cpu_sync_batch_norm
 
 OPTIONS = [{}, dict(momentum=None), dict(affine=False), dict(track_running_stats=False, eps=1e-3)]
 

@@ -66,7 +66,7 @@ def test_a_killed_process_is_started_again_and_the_run_ends_as_if_nothing_had_ha
 def run_script(folder, text, *options, how=''):
     """A script in two processes of torchrun: exit code and what it printed to standard error."""
     (folder / 'script.py').write_text(text)
-    command = [sys.executable, '-m', 'vt.engine.processes.torchrun', '--nproc-per-node', '2', *options]
+    command = [sys.executable, '-m', 'vt.engine.run.torchrun', '--nproc-per-node', '2', *options]
     return finish(start([*command, 'script.py', how], folder))
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
+from vt.checkpoints.grids import FileGrids, Size
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
-from ..grids import FileGrids, Size
 from . import convolutional, multiscale, pyramids, single_scale, windowed
 from .table import Format, State
 

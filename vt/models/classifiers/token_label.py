@@ -8,10 +8,10 @@ from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, interpolate, one_hot
 
+from vt.models.checks import require_unused_loss, require_with
+from vt.models.grid import Size, to_tokens
 from vt.registry import MODELS
 
-from ..checks import require_unused_loss, require_with
-from ..grid import Size, to_tokens
 from .distilled import DistilledClassifier
 
 

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from vt.checkpoints.grids import FileGrids
-
-from ..grid import Size
-from ..survey.positions.absolute import resize_positions
+from vt.models.grid import Size
+from vt.models.survey.positions.absolute import resize_positions
 
 SIDES = ('time', 'height', 'width')  # images have the last two
 

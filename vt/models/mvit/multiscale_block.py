@@ -7,11 +7,11 @@ tokens of the input and output grid, C channels.
 from torch import Tensor, cat, nn
 
 from vt.errors import UserError
+from vt.models.checks import build_part
+from vt.models.grid import Size, TokenPart, split_class_tokens, to_map, to_tokens
+from vt.models.survey.blocks.block import Branch
 from vt.registry import MODELS
 
-from ..checks import build_part
-from ..grid import Size, TokenPart, split_class_tokens, to_map, to_tokens
-from ..survey.blocks.block import Branch
 from .token_pooling import TokenPooling
 
 SKIPS = ('normalised', 'raw', 'none')

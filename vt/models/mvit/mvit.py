@@ -7,10 +7,9 @@ Sources: Fan et al., Multiscale Vision Transformers, ICCV 2021 (arXiv 2104.11227
 from collections.abc import Sequence
 
 from vt.errors import UserError
+from vt.models.grid import Size
+from vt.models.survey.backbones.token_backbone import TokenBackbone
 from vt.registry import MODELS
-
-from ..grid import Size
-from ..survey.backbones.token_backbone import TokenBackbone
 
 # MViTv2: relative positions, P(Q) added to the attention's output, channels that grow in the attention.
 V2 = dict(position=None, relative=True, residual=True, pool_every_query=True, grow_in='attention')

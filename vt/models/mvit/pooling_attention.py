@@ -10,11 +10,11 @@ import math
 import torch
 from torch import Tensor, nn
 
+from vt.models.grid import Size, TokenPart
 from vt.ops.attend import attend
 from vt.ops.maps import merge_heads, split_heads
 from vt.registry import MODELS
 
-from ..grid import Size, TokenPart
 from .decomposed_position import DecomposedRelativePosition
 from .token_pooling import TokenPooling
 

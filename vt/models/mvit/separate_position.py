@@ -10,10 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from vt.checkpoints.grids import FileGrids
+from vt.models.grid import Size, TokenPart
+from vt.models.survey.positions.absolute import resize_positions
 from vt.registry import MODELS
-
-from ..grid import Size, TokenPart
-from ..survey.positions.absolute import resize_positions
 
 
 @MODELS.register_module()

@@ -11,10 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, avg_pool3d, max_pool2d, max_pool3d
 
+from vt.models.grid import Size, split_class_tokens, to_map, to_tokens
 from vt.ops.depthwise import depthwise
 from vt.registry import MODELS
-
-from ..grid import Size, split_class_tokens, to_map, to_tokens
 
 # Kernel size as a function of the stride s (table 15); for a stride of 1 it is 1.
 KERNELS = {'s': lambda s: s, 's+1': lambda s: s + 1, '2s+1': lambda s: 2 * s + 1}

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from vt.errors import UserError
+from vt.models.checks import require_divisible
 from vt.registry import MODELS
 
-from ..checks import require_divisible
 from .grouped_linear import GroupedLinear
 from .tokenizer import AttentionTokenizer
 

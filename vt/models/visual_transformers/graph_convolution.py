@@ -7,9 +7,8 @@ import torch
 from mmcv.cnn.bricks import DropPath
 from torch import Tensor, nn
 
+from vt.models.checks import require_positive
 from vt.registry import MODELS
-
-from ..checks import require_positive
 
 
 @MODELS.register_module()

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from ..checks import require_divisible
+from vt.models.checks import require_divisible
 
 
 class GroupedLinear(nn.Module):

@@ -6,11 +6,11 @@ Letters: N batch, C map channels, H and W map size, P = H * W, L tokens, C_T tok
 from mmcv.cnn.bricks import DropPath
 from torch import Tensor, nn
 
+from vt.models.checks import optional_norm, require_positive
 from vt.ops import project, project_attention, project_onto
 from vt.ops.maps import split_heads
 from vt.registry import MODELS
 
-from ..checks import optional_norm, require_positive
 from .grouped_linear import GroupedLinear
 
 

@@ -7,10 +7,10 @@ import torch
 from mmcv.cnn.bricks import DropPath
 from torch import Tensor, nn
 
+from vt.models.checks import optional_norm, require_positive
 from vt.ops.maps import heads_in_batch, merge_heads, scaled
 from vt.registry import MODELS
 
-from ..checks import optional_norm, require_positive
 from .grouped_linear import GroupedLinear
 
 

@@ -6,11 +6,11 @@ Letters: N batch, C map channels, H and W map size, L tokens, C_T token channels
 from torch import Tensor, nn
 
 from vt.errors import UserError
+from vt.models.checks import optional_norm, require_positive
 from vt.ops import tokenize, tokenize_attention
 from vt.ops.maps import merge_heads, split_heads, to_pixels
 from vt.registry import MODELS
 
-from ..checks import optional_norm, require_positive
 from .grouped_linear import GroupedLinear
 
 

@@ -6,10 +6,10 @@ Letters: N batch, L tokens, C_T token channels, d channels of queries and keys, 
 from mmcv.cnn.bricks import DropPath
 from torch import Tensor, nn
 
+from vt.models.checks import require_positive
 from vt.ops.maps import merge_heads, split_heads
 from vt.registry import MODELS
 
-from ..checks import require_positive
 from .grouped_linear import GroupedLinear
 
 

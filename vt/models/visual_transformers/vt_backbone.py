@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from vt.errors import UserError
+from vt.models.checks import require_positive
+from vt.models.layer_depths import layer_depths
+from vt.models.staged_backbone import StagedBackbone
 from vt.registry import MODELS
 
-from ..checks import require_positive
-from ..layer_depths import layer_depths
-from ..staged_backbone import StagedBackbone
 from .vt_stage import MAP_RMS, HasVTStages, require_out_type
 
 

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from torch.nn.functional import max_pool2d, relu
 
 from vt.errors import UserError
+from vt.models.checks import require_with
+from vt.models.grid import Unchanged
 from vt.ops.maps import in_shape_of, to_pixels
 from vt.registry import MODELS
 
-from ..checks import require_with
-from ..grid import Unchanged
 from .vt_module import PROJECTOR, RELATION, TOKENIZER
 
 UPSAMPLE = dict(mode='nearest')  # FPN's default

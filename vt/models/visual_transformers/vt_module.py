@@ -5,10 +5,9 @@ Letters: N batch, C map channels, H and W map size, L tokens, C_T token channels
 
 from torch import Tensor, nn
 
+from vt.models.checks import check_shape
+from vt.models.grid import Unchanged
 from vt.registry import MODELS
-
-from ..checks import check_shape
-from ..grid import Unchanged
 
 # Parts of the published model.
 TOKENIZER = dict(type='vt.FilterTokenizer')

@@ -16,11 +16,11 @@ from torch import Tensor, nn
 
 from vt.checkpoints.weights import load_init_cfg
 from vt.errors import UserError
+from vt.models.checks import require_positive
+from vt.models.recomputation import recompute
+from vt.models.staged_backbone import StagedBackbone
 from vt.registry import MODELS
 
-from ..checks import require_positive
-from ..recomputation import recompute
-from ..staged_backbone import StagedBackbone
 from .map_scale import scale_stage
 from .vt_stage import MAP_RMS, HasVTStages, VTStage, require_out_type
 

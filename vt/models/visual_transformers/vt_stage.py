@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from torch import Tensor, nn
 
 from vt.errors import UserError
+from vt.models.recomputation import recompute
 
-from ..recomputation import recompute
 from .vt_module import LATER_TOKENIZER, PROJECTOR, RELATION, TOKENIZER, VTModule
 
 # Root mean square of a map at which training is stable: a quarter of that of an untrained ResNet's stage 4, sqrt(1/2),

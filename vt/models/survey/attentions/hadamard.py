@@ -7,10 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d
 
+from vt.models.grid import Size, TokenPart, to_map, to_tokens
 from vt.ops.neighbours import sum_neighbours
 from vt.registry import MODELS
-
-from ...grid import Size, TokenPart, to_map, to_tokens
 
 
 @MODELS.register_module()

@@ -6,11 +6,10 @@ S keys, W_n windows of one image (1 without windows), W = N * W_n. Without windo
 
 from torch import Tensor, nn
 
+from vt.models.grid import Size, TokenPart
 from vt.ops.attend import attend
 from vt.ops.maps import merge_heads, split_heads
 from vt.registry import MODELS
-
-from ...grid import Size, TokenPart
 
 
 @MODELS.register_module()

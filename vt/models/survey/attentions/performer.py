@@ -8,10 +8,10 @@ import math
 import torch
 from torch import Tensor, nn
 
+from vt.models.grid import Size
 from vt.ops.precision import without_autocast
 from vt.registry import MODELS
 
-from ...grid import Size
 from .multi_head import Attention
 
 

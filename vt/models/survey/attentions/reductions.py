@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d
 
+from vt.models.checks import build_part
+from vt.models.grid import Size, TokenPart, to_map, to_tokens
 from vt.ops.maps import split_heads
 from vt.registry import MODELS
 
-from ...checks import build_part
-from ...grid import Size, TokenPart, to_map, to_tokens
 from .multi_head import Attention
 
 

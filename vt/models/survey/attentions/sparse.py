@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from vt.models.grid import Size
 from vt.registry import MODELS
 
-from ...grid import Size
 from .multi_head import MaskedAttention
 
 

@@ -5,9 +5,9 @@ Letters: N batch, h heads, d channels per head, T queries, S keys.
 
 from torch import Tensor, nn
 
+from vt.models.grid import Size
 from vt.registry import MODELS
 
-from ...grid import Size
 from .multi_head import Attention
 from .reductions import ReducedAttention
 

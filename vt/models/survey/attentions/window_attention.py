@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, normalize
 
+from vt.models.checks import build_part, require_divisible
+from vt.models.grid import Size, TokenPart
 from vt.ops.maps import merge_heads, split_heads
 from vt.registry import MODELS
 
-from ...checks import build_part, require_divisible
-from ...grid import Size, TokenPart
 from .multi_head import MaskedAttention
 
 

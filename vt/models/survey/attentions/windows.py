@@ -8,9 +8,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from vt.errors import UserError
+from vt.models.grid import Size, TokenPart
 from vt.registry import MODELS
-
-from ...grid import Size, TokenPart
 
 
 @MODELS.register_module()

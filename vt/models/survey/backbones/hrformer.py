@@ -10,12 +10,12 @@ from mmcv.cnn import ConvModule
 from torch import Tensor, nn
 
 from vt.errors import UserError
+from vt.models.grid import Size
+from vt.models.recomputation import recompute
+from vt.models.staged_backbone import StagedBackbone
+from vt.models.survey.embeddings.bottleneck import Bottleneck
 from vt.registry import MODELS
 
-from ...grid import Size
-from ...recomputation import recompute
-from ...staged_backbone import StagedBackbone
-from ..embeddings.bottleneck import Bottleneck
 from .parallel_resolutions import BN, ParallelResolutions
 
 INIT = (dict(type='vt.LayerInit', layer=['Conv2d', 'Linear']),)  # PyTorch's defaults, as in the authors' code

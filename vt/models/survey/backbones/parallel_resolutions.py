@@ -9,8 +9,9 @@ from mmcv.cnn import ConvModule
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
-from ...checks import build_part
-from ...grid import Size, to_map, to_tokens
+from vt.models.checks import build_part
+from vt.models.grid import Size, to_map, to_tokens
+
 from .stage import NORM, PARTS
 
 BN = dict(norm_cfg=dict(type='BN'))

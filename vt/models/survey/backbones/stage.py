@@ -11,9 +11,9 @@ import torch
 from mmcv.cnn import build_norm_layer
 from torch import Tensor, nn
 
-from ...checks import build_part, check_tokens, optional_part, require_with
-from ...grid import Size, TokenPart
-from ...recomputation import recompute
+from vt.models.checks import build_part, check_tokens, optional_part, require_with
+from vt.models.grid import Size, TokenPart
+from vt.models.recomputation import recompute
 
 NORM = dict(type='LN', eps=1e-6)
 PARTS = dict(attention='vt.Attention', feed_forward='vt.FeedForward')  # default types

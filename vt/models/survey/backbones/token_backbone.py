@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from vt.checkpoints.weights import load_init_cfg
 from vt.errors import UserError
+from vt.models.grid import Size, split_class_tokens, to_map
+from vt.models.staged_backbone import StagedBackbone
 from vt.registry import MODELS
 
-from ...grid import Size, split_class_tokens, to_map
-from ...staged_backbone import StagedBackbone
 from .stage import NORM, SameTokens, Stage
 
 INIT = (dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.0),)

@@ -8,11 +8,10 @@ from mmpretrain.models.utils import LayerScale
 from torch import Tensor, cat, nn, zeros
 
 from vt.errors import UserError
+from vt.models.checks import build_part, check_tokens, optional_norm
+from vt.models.grid import Size, TokenPart, Unchanged
 from vt.ops.maps import scaled
 from vt.registry import MODELS
-
-from ...checks import build_part, check_tokens, optional_norm
-from ...grid import Size, TokenPart, Unchanged
 
 
 class Branch(nn.Module):

@@ -8,10 +8,9 @@ from mmcv.cnn import build_activation_layer
 from mmpretrain.models.utils import SELayer
 from torch import Tensor, nn
 
+from vt.models.checks import optional_norm, optional_part, require_with
+from vt.models.grid import Size, TokenPart, split_class_tokens, to_map, to_tokens
 from vt.registry import MODELS
-
-from ...checks import optional_norm, optional_part, require_with
-from ...grid import Size, TokenPart, split_class_tokens, to_map, to_tokens
 
 CLASS_TOKENS = dict(fed=None, passed=torch.clone, dropped=torch.zeros_like)  # treatment of class tokens
 

@@ -10,13 +10,13 @@ import math
 import torch
 from torch import Tensor, nn
 
+from vt.models.checks import build_part
+from vt.models.grid import Size, TokenPart, split_class_tokens, to_map
+from vt.models.survey.attentions.windows import Windows
+from vt.models.survey.embeddings.patches import PatchMerging
+from vt.models.survey.positions.relative import RelativePositionBias
 from vt.registry import MODELS
 
-from ...checks import build_part
-from ...grid import Size, TokenPart, split_class_tokens, to_map
-from ..attentions.windows import Windows
-from ..embeddings.patches import PatchMerging
-from ..positions.relative import RelativePositionBias
 from .block import Block
 
 

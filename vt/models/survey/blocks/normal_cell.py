@@ -6,10 +6,10 @@ Letters: N batch, P tokens of the grid, C channels.
 from mmcv.cnn.bricks import DropPath
 from torch import Tensor
 
+from vt.models.grid import Size, to_map, to_tokens
+from vt.models.survey.embeddings.reduction_cell import local_convolutions
 from vt.registry import MODELS
 
-from ...grid import Size, to_map, to_tokens
-from ..embeddings.reduction_cell import local_convolutions
 from .block import Block
 
 

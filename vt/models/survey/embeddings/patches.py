@@ -11,9 +11,8 @@ from mmpretrain.models import utils
 from torch import Tensor, nn
 from torch.nn.functional import pad, pixel_unshuffle
 
+from vt.models.grid import Size, TokenPart, to_tokens
 from vt.registry import MODELS
-
-from ...grid import Size, TokenPart, to_tokens
 
 
 @MODELS.register_module()

@@ -10,10 +10,10 @@ from mmcv.cnn import ConvModule
 from torch import Tensor, nn
 from torch.nn.functional import grid_sample, linear
 
+from vt.models.grid import Size, TokenPart, to_tokens
+from vt.models.survey.blocks.block import Block
 from vt.registry import MODELS
 
-from ...grid import Size, TokenPart, to_tokens
-from ..blocks.block import Block
 from .bottleneck import Bottleneck
 
 

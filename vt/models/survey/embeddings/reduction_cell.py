@@ -9,11 +9,10 @@ import torch
 from mmcv.cnn import ConvModule
 from torch import Tensor, nn
 
+from vt.models.checks import require_divisible
+from vt.models.grid import Size, TokenPart, to_tokens
+from vt.models.survey.attentions.performer import TokenPerformer
 from vt.registry import MODELS
-
-from ...checks import require_divisible
-from ...grid import Size, TokenPart, to_tokens
-from ..attentions.performer import TokenPerformer
 
 DROPOUT = 0.1  # probability, of the outputs of attention and feed-forward
 

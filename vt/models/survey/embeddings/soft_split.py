@@ -5,10 +5,9 @@ Source: Yuan et al., ICCV 2021, section 3.1. Letters: N batch, P tokens, C input
 
 from torch import Tensor, nn
 
+from vt.models.grid import Size, TokenPart, to_map
 from vt.ops.attend import attend
 from vt.registry import MODELS
-
-from ...grid import Size, TokenPart, to_map
 
 SPLITS = ((7, 4, 2), (3, 2, 1), (3, 2, 1))  # kernel, stride and padding of each split
 

@@ -5,10 +5,9 @@ Letters: N batch, C map channels, H and W map size, P = H * W, L tokens, C_T tok
 
 from torch import Tensor, nn
 
+from vt.models.visual_transformers.tokenizer import Tokenizer
 from vt.ops.maps import to_pixels
 from vt.registry import MODELS
-
-from ...visual_transformers.tokenizer import Tokenizer
 
 HIDDEN_CHANNELS = 64  # of the MLP
 

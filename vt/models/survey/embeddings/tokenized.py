@@ -5,10 +5,9 @@ Letters: N batch, C channels, H and W map size, L tokens.
 
 from torch import Tensor
 
+from vt.models.grid import Size, TokenPart
+from vt.models.visual_transformers.pooling_tokenizer import nearest_square
 from vt.registry import MODELS
-
-from ...grid import Size, TokenPart
-from ...visual_transformers.pooling_tokenizer import nearest_square
 
 
 @MODELS.register_module()

@@ -7,9 +7,8 @@ import torch
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
+from vt.models.survey.blocks.block import Block
 from vt.registry import MODELS
-
-from ..blocks.block import Block
 
 
 @MODELS.register_module()

@@ -6,10 +6,9 @@ from itertools import pairwise
 from mmcv.cnn import ConvModule
 from torch import Tensor, nn
 
+from vt.models.layer_init import LayerInit
+from vt.models.survey.embeddings.bottleneck import Bottleneck
 from vt.registry import MODELS
-
-from ...layer_init import LayerInit
-from ..embeddings.bottleneck import Bottleneck
 
 
 @MODELS.register_module()

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
 from vt.checkpoints.grids import FileGrids
+from vt.models.grid import Size, TokenPart, split_class_tokens, to_map, to_tokens
 from vt.registry import MODELS
-
-from ...grid import Size, TokenPart, split_class_tokens, to_map, to_tokens
 
 
 @MODELS.register_module()

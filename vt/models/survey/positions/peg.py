@@ -2,9 +2,8 @@
 
 from mmpretrain.models.utils import ConditionalPositionEncoding
 
+from vt.models.grid import TokenPart
 from vt.registry import MODELS
-
-from ...grid import TokenPart
 
 
 @MODELS.register_module()

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from vt.checkpoints.grids import FileGrids
+from vt.models.grid import Size, TokenPart
 from vt.registry import MODELS
 
-from ...grid import Size, TokenPart
 from .absolute import resize_positions
 
 

@@ -1,1 +1,0 @@
-"""Checks before and during a run: settings, classes, losses."""

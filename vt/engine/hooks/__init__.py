@@ -1,0 +1,1 @@
+"""Hooks of runs: checkpoints, early stopping, preemption, the dry run, checks while training."""

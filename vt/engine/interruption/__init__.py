@@ -1,1 +1,0 @@
-"""Exact resume: an interrupted and resumed run gives the same weights as an uninterrupted one."""

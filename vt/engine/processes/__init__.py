@@ -1,1 +1,0 @@
-"""Distributed runs: launch, communication, sharding and error reports."""

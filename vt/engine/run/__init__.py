@@ -1,0 +1,1 @@
+"""A run on this machine: runner, launch, processes, speed, exact resume, and its record."""

@@ -1,0 +1,1 @@
+"""Models in files for others: saved folders, exported programs, weights in the names of timm."""
