@@ -84,7 +84,7 @@ setup(
         'vt.commands': ['*.j2'],
         'vt.explorer': ['*.j2', '*.css'],
     },
-    entry_points=dict(console_scripts=['vt = vt.__main__:main']),
+    entry_points=dict(console_scripts=['vt = vt.cli:main']),
     python_requires='>=3.11',
     install_requires=read_requirements(),
     extras_require=EXTRAS,

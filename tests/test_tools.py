@@ -2,7 +2,6 @@
 
 import os
 import re
-import runpy
 import shlex
 import subprocess
 import sys
@@ -11,36 +10,40 @@ import pytest
 from tool_runner import ROOT
 
 from vt.apis.model_zoo import find_source
+from vt.cli.commands import COMMANDS
+from vt.cli.main import parse
 
-TOOLS = [path for path in (ROOT / 'tools').rglob('*.py') if 'ToolParser(' in path.read_text()]
-COMMANDS = [(path, name) for path in TOOLS for name in ['', *re.findall(r"= add\(\s*'(\w+)'", path.read_text())]]
+TOOLS = [*(ROOT / 'tools').rglob('*.py')]
+REPORTS = ('runs', 'scores', 'sweep')
 
 
-def parse(path, arguments, monkeypatch):
-    monkeypatch.setattr(sys, 'path', [*sys.path])
+def parse_words(path, arguments, monkeypatch):
     monkeypatch.setattr(sys, 'argv', [str(path), *arguments])
-    return runpy.run_path(str(path), run_name='tool')['parse_args']()
+    return parse(COMMANDS[path.stem.replace('_', '-')])
 
 
-@pytest.mark.parametrize(('path', 'command'), COMMANDS, ids=lambda value: str(value)[-30:])
+@pytest.mark.parametrize(
+    ('path', 'command'),
+    [*((path, '') for path in TOOLS), *((ROOT / 'tools/analysis/report.py', name) for name in REPORTS)],
+    ids=lambda value: str(value)[-30:],
+)
 def test_help_has_a_sentence_and_an_example_that_is_accepted(path, command, monkeypatch, capsys):
     monkeypatch.setenv('COLUMNS', '200')
     with pytest.raises(SystemExit, match='0'):
-        parse(path, [*command.split(), '--help'], monkeypatch)
+        parse_words(path, [*command.split(), '--help'], monkeypatch)
     text = capsys.readouterr().out
     description, example = text.split('\n\n')[1], text.split('\nexample:\n')[1]
     assert re.fullmatch(r'[A-Z][^\n]{10,110}\w\.', description)
     assert '\ncommon options:\n' in text or '{' in text
     words = shlex.split(example.replace('\\\n', ''))
     assert words[:2] == ['python', os.path.relpath(path)]
-    args = parse(path, words[2:], monkeypatch)
+    args = parse_words(path, words[2:], monkeypatch)
     assert not command or args.command == command
     named = [vars(args).get('config'), *vars(args).get('configs', [])]
     assert all(find_source(name) for name in named if name)  # of a model that exists
 
 
 def test_help_of_every_tool_needs_no_pytorch():
-    assert {*(ROOT / 'tools').rglob('*.py')} == {*TOOLS}
     code = f"""
 import runpy, sys
 for path in {[str(path) for path in TOOLS]}:

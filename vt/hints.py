@@ -16,7 +16,7 @@ def typed_start() -> str:
     The path of a file is from the working directory, where it is in it.
     """
     program, here = Path(sys.argv[0]), Path.cwd()
-    if sys.argv[0].startswith(tuple(f'{start} ' for start in STARTS)):  # as vt.__main__ notes it
+    if sys.argv[0].startswith(tuple(f'{start} ' for start in STARTS)):  # as vt.cli.main notes it
         return sys.argv[0]
     return shlex.join(['python', str(program.relative_to(here) if program.is_relative_to(here) else program)])
 
@@ -24,7 +24,7 @@ def typed_start() -> str:
 def as_typed(command: str) -> str:
     """Return a command such as ``vt train CONFIG`` in the form of the running one; commands without ``vt`` stay.
 
-    Other forms are ``python -m vt train CONFIG``, as :mod:`vt.__main__` notes it, and, in a clone, ``python
+    Other forms are ``python -m vt train CONFIG``, as :mod:`vt.cli.main` notes it, and, in a clone, ``python
     tools/train.py CONFIG``. For other programs, such as a notebook, it is the second form, which always works.
     """
     start, name, *rest = command.split(' ', 2)

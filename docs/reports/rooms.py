@@ -48,7 +48,7 @@ def read_rooms() -> nx.DiGraph:
     graph = nx.DiGraph()
     for path, names in (imports_of('vt') | imports_of('tools')).items():
         module = '.'.join(path.relative_to(ROOT).with_suffix('').parts)
-        if module != 'vt.__init__':  # it loads any room on demand
+        if module not in ('vt.__init__', 'vt.__main__'):  # which load any room on demand, and the command line
             room = room_of(module)
             graph.add_node(room)
             graph.add_edges_from((room, room_of(name)) for name in names if name.startswith('vt.'))

@@ -2,17 +2,18 @@
 
 import argparse
 
-from vt.commands.arguments import CHECKPOINT, ToolParser, run
+from vt.cli.main import run
+from vt.cli.parser import CHECKPOINT, CommandParser
 
 MODULES = dict(locality='locality', objects='influence', reach='influence', tokens='token_measures')  # by command
 
 
 def parse_args() -> argparse.Namespace:
     tool = 'python -m projects.relations.attention'
-    parser = ToolParser('Measure and draw where attention looks.', f'{tool} objects --help', prog=tool)
+    parser = CommandParser('Measure and draw where attention looks.', f'{tool} objects --help', prog=tool)
     commands = parser.add_subparsers(dest='command', required=True)
 
-    def add(name: str, help: str, example: str) -> ToolParser:
+    def add(name: str, help: str, example: str) -> CommandParser:
         return commands.add_parser(name, help=help, description=f'{help.capitalize()}.', example=f'{tool} {example}')
 
     locality = add(

@@ -10,7 +10,7 @@ import torch
 from vt.analysis.speed import Step, time_interleaved
 from vt.analysis.tables import print_table
 from vt.apis import find_config
-from vt.commands.arguments import ToolParser
+from vt.cli.parser import CommandParser
 from vt.engine.reporting import one_line_errors
 from vt.engine.run.record import write_measured
 from vt.engine.run.speed_settings import keep_freed_memory, use_threads
@@ -81,7 +81,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 def parse_args() -> argparse.Namespace:
-    parser = ToolParser(
+    parser = CommandParser(
         'Measure inference and training in bfloat16 and in float32, by each library, in turn.',
         'python -m projects.speed.bfloat16 swin-tiny_16xb64-300e_in1k --seconds 20',
     )

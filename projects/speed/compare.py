@@ -10,8 +10,8 @@ from itertools import product
 
 import torch
 
-from tools.benchmark import add_arguments
-from vt.commands.arguments import ToolParser
+from vt.cli.commands import add_measurement
+from vt.cli.parser import CommandParser
 from vt.commands.benchmarks import read_settings
 from vt.engine.reporting import one_line_errors
 from vt.engine.run.record import describe_origin
@@ -71,12 +71,12 @@ def _read_settings(args: argparse.Namespace) -> list[Setting]:
 
 
 def parse_args() -> argparse.Namespace:
-    parser = ToolParser(
+    parser = CommandParser(
         'Compare the speed and memory of models in one interleaved run, relative to the first model.',
         'python -m projects.speed.compare configs/baselines/resnet18_8xb32-90e_in1k.py \\\n'
         '      configs/vt_resnet/vt-resnet18_8xb32-90e_in1k.py torchvision:resnet18 --batch-sizes 1 8',
     )
-    add_arguments(
+    add_measurement(
         parser, 'paths of configs, whose data are not read; or torchvision:MODEL, timm:MODEL, mmpretrain:MODEL'
     )
     what = parser.add_argument_group('what is measured')

@@ -20,7 +20,7 @@ from mmengine.utils.dl_utils import set_multi_processing
 from torch.utils.data import DataLoader, RandomSampler
 
 from vt.analysis.tables import print_table
-from vt.commands.arguments import ToolParser
+from vt.cli.parser import CommandParser
 from vt.engine.config.parts import is_segmentation, steps_in
 from vt.engine.config.steps import read_config
 from vt.engine.reporting import one_line_errors
@@ -225,7 +225,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 def parse_args() -> argparse.Namespace:
-    parser = ToolParser(
+    parser = CommandParser(
         'Measure how fast the training images or videos of configs load, without a model.',
         'python -m projects.speed.data_loading configs/vt_resnet/vt-resnet18_digits.py --workers 0 2',
     )

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from vt._libraries import importing
-from vt.commands.arguments import ToolParser
+from vt.cli.parser import CommandParser
 from vt.engine.reporting import one_line_errors
 from vt.errors import UserError
 
@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 def parse_args() -> argparse.Namespace:
-    parser = ToolParser(
+    parser = CommandParser(
         'Measure VT on a GPU: necks, segmentors, classifiers, operations, the survey, training runs, torch.compile.',
         'python -m projects.speed.gpu_report projects/speed/measured/my-card',
     )

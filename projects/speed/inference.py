@@ -21,7 +21,7 @@ from torch._inductor import aoti_load_package  # the documented path
 
 from vt import apis
 from vt.analysis.tables import print_table
-from vt.commands.arguments import ToolParser
+from vt.cli.parser import CommandParser
 from vt.engine.reporting import one_line_errors
 from vt.engine.run.record import write_measured
 from vt.engine.run.speed_settings import compile_parts, keep_freed_memory, use_threads
@@ -185,7 +185,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 def parse_args() -> argparse.Namespace:
-    parser = ToolParser(
+    parser = CommandParser(
         'Measure the latency of one image and the throughput of many, from JPEG files to classes.',
         'python -m projects.speed.inference resnet18_8xb32-90e_in1k=resnet18 vt-resnet18_8xb32-90e_in1k',
     )

@@ -17,7 +17,7 @@ from mmengine.dataset import pseudo_collate
 from vt import apis
 from vt.analysis.speed import time_interleaved
 from vt.analysis.tables import print_table
-from vt.commands.arguments import ToolParser
+from vt.cli.parser import CommandParser
 from vt.engine.reporting import one_line_errors
 from vt.engine.run.record import write_measured
 from vt.engine.run.speed_settings import keep_freed_memory, use_threads
@@ -83,7 +83,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 def parse_args() -> argparse.Namespace:
-    parser = ToolParser(
+    parser = CommandParser(
         'Measure decoding, each transform and the network of predictions from JPEG files.',
         'python -m projects.speed.inference_parts resnet18_8xb32-90e_in1k deit-small_16xb64-300e_in1k',
     )

@@ -17,7 +17,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, CompiledKernel
 
 from vt.analysis.tables import print_table
-from vt.commands.arguments import ToolParser
+from vt.cli.parser import CommandParser
 from vt.engine.reporting import one_line_errors
 from vt.engine.run.record import write_measured
 from vt.ops import triton_kernels
@@ -109,7 +109,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 def parse_args() -> argparse.Namespace:
-    parser = ToolParser(
+    parser = CommandParser(
         'List registers and shared memory of every Triton kernel on several GPUs, compiled without a GPU.',
         'python -m projects.speed.kernels --out kernels.json',
     )

@@ -17,7 +17,7 @@ from PIL import Image
 from torchvision.transforms import v2
 
 from vt.analysis.tables import print_table
-from vt.commands.arguments import ToolParser
+from vt.cli.parser import CommandParser
 from vt.engine.config.steps import read_config
 from vt.engine.reporting import one_line_errors
 from vt.engine.run.record import write_measured
@@ -122,7 +122,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 def parse_args() -> argparse.Namespace:
-    parser = ToolParser(
+    parser = CommandParser(
         'Measure decoding, random crops and RandAugment, and what could replace them, on one core.',
         'python -m projects.speed.loading_steps --out steps.json',
     )

@@ -12,7 +12,7 @@ from torch.nn.functional import conv2d, linear
 
 from vt.analysis.speed import Step, time_interleaved
 from vt.analysis.tables import print_table
-from vt.commands.arguments import ToolParser
+from vt.cli.parser import CommandParser
 from vt.engine.reporting import one_line_errors
 from vt.engine.run.record import write_measured
 from vt.engine.run.speed_settings import keep_freed_memory, use_threads
@@ -144,7 +144,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 def parse_args() -> argparse.Namespace:
-    parser = ToolParser(
+    parser = CommandParser(
         "Measure products of tokens, matrices and pixels with PyTorch's BLAS and oneDNN, and show which is chosen.",
         'python -m projects.speed.products --largest 1024',
     )

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from vt.analysis.tables import print_table
-from vt.commands.arguments import ToolParser
+from vt.cli.parser import CommandParser
 from vt.engine.config.steps import read_config, require_file
 from vt.engine.reporting import one_line_errors
 from vt.engine.run.record import write_measured
@@ -106,7 +106,7 @@ def image_folder(folder: str, number: int) -> list[str]:
 
 
 def parse_args() -> argparse.Namespace:
-    parser = ToolParser(
+    parser = CommandParser(
         'Measure the time of imports, of --help and until the first training iteration, in fresh processes.',
         'python -m projects.speed.startup configs/vt_resnet/vt-resnet18_digits.py',
     )

@@ -19,7 +19,7 @@ from PIL import Image
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line, call, succeed
 
 from vt.apis import get_model
-from vt.commands.arguments import run
+from vt.cli.main import run
 from vt.inference.test_set import build_test_set
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18-half_digits.py'

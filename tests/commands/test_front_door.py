@@ -10,8 +10,9 @@ import pytest
 from bad_input.small_runs import DIGITS
 from tool_runner import ROOT, call, succeed
 
-import vt.__main__ as front_door
 from vt.apis.model_zoo import find_source
+from vt.cli import main
+from vt.cli.commands import COMMANDS
 
 OPTIONS = 'train_dataloader.dataset.indices=8', 'train_dataloader.batch_size=4', 'val_dataloader.dataset.indices=4'
 # The modules that Windows lacks cannot be imported, and processes are started as there and on macOS.
@@ -22,25 +23,27 @@ if __name__ == '__main__':
     sys.modules.update(dict.fromkeys(('fcntl', 'resource', 'termios', 'pwd', 'grp')))
     platform.system = lambda: 'Windows'  # MMEngine asks it
     multiprocessing.set_start_method('spawn')
-    from vt.__main__ import main
+    from vt.cli import main
     main()
 """
 
 
 def test_every_tool_is_a_command_with_its_sentence(monkeypatch, capsys):
     monkeypatch.setattr(sys, 'argv', ['vt'])
-    front_door.main()
-    lines = capsys.readouterr().out.splitlines()[2:]
-    tools = {path.stem.replace('_', '-') for path in (ROOT / 'tools').rglob('*.py')}
-    assert {line.split()[0] for line in lines} == tools
-    assert all(len(line.split()) > 3 for line in lines)
+    main()
+    lines = capsys.readouterr().out.splitlines()
+    assert {path.stem.replace('_', '-') for path in (ROOT / 'tools').rglob('*.py')} == {*COMMANDS}
+    for name, command in COMMANDS.items():
+        (number,) = [number for number, line in enumerate(lines) if line.split()[:1] == [name]]
+        assert lines[number].split()[1:] == command.description.split()
+        assert lines[number + 1].split()[:2] == ['vt', name]
 
 
 @pytest.mark.parametrize('given', ['check-dataset', 'check_dataset', 'check'])
 def test_a_command_is_a_tool_by_the_first_letters_of_its_name(given, monkeypatch, capsys):
     monkeypatch.setattr(sys, 'argv', ['vt', given, '--help'])
     with pytest.raises(SystemExit, match='0'):
-        front_door.main()
+        main()
     assert capsys.readouterr().out.startswith('usage: vt check-dataset [-h]')
 
 
@@ -50,7 +53,7 @@ def test_a_command_is_a_tool_by_the_first_letters_of_its_name(given, monkeypatch
 def test_another_command_is_refused_in_a_line(given, advice, monkeypatch, capsys):
     monkeypatch.setattr(sys, 'argv', ['vt', given])
     with pytest.raises(SystemExit, match='1'):
-        front_door.main()
+        main()
     line = f'error: there is no command {given!r}: {advice}vt --help lists all\n'
     assert capsys.readouterr().err == line
 
@@ -58,7 +61,7 @@ def test_another_command_is_refused_in_a_line(given, advice, monkeypatch, capsys
 @pytest.mark.parametrize(
     ('start', 'usage', 'form'),
     [
-        (['-c', 'from vt.__main__ import main; main()', 'predict'], 'vt predict', 'vt {}'),
+        (['-c', 'from vt.cli import main; main()', 'predict'], 'vt predict', 'vt {}'),
         (['-m', 'vt', 'predict'], 'python -m vt predict', 'python -m vt {}'),
         (['tools/predict.py'], 'predict.py', 'python tools/{}.py'),
     ],

@@ -3,10 +3,10 @@
 from mmengine.config import Config
 from tool_runner import ROOT, call, succeed
 
-from vt.commands.arguments import parse_options
 from vt.commands.print_config import compare
 from vt.engine.config.steps import read_config
 from vt.engine.run.launch import build_runner
+from vt.key_values import parse_options
 
 CONFIG = str(ROOT / 'configs/vt_resnet/vt-resnet18_digits.py')
 

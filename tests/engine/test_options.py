@@ -3,7 +3,7 @@
 import pytest
 from mmengine.config import Config
 
-from vt.commands.arguments import ToolParser
+from vt.cli.parser import CommandParser
 from vt.engine.config.steps import apply_options
 from vt.errors import UserError
 from vt.registry import MODELS
@@ -11,7 +11,7 @@ from vt.registry import MODELS
 
 @pytest.fixture
 def parser():
-    parser = ToolParser('Take settings.', 'python tool.py')
+    parser = CommandParser('Take settings.', 'python tool.py')
     parser.add_common_options()
     return parser
 

@@ -4,9 +4,9 @@ import pytest
 
 from docs.reports import benchmark
 from docs.reports.train import read_runs, read_tables
-from vt.commands.arguments import parse_options
 from vt.engine.config.steps import read_config
 from vt.files import read_json
+from vt.key_values import parse_options
 
 FINAL = [name for name in read_tables() if name.startswith('fashion-mnist')]
 SEARCHED = 'rates-fashion-mnist', benchmark.FIELD.stem, benchmark.TWO_EPOCHS.stem

@@ -10,8 +10,8 @@ from tool_runner import ROOT
 
 from docs.reports import train
 from docs.reports.__main__ import parse_args
-from vt.commands.arguments import parse_options
 from vt.errors import UserError
+from vt.key_values import parse_options
 
 RECORDED = sorted(path.stem for path in (ROOT / 'docs/records').glob('*.json'))
 

@@ -36,8 +36,7 @@ from vt.engine.run.work_directory import RECORD
 from vt.errors import MissingFileError, UserError
 from vt.files import ROOT, read_json, write_atomically, write_json
 from vt.hints import as_typed
-
-from .arguments import parse_options
+from vt.key_values import parse_options
 
 TRAIN = ROOT / 'tools/train.py'
 KILLED = 9  # number of SIGKILL, which Windows does not have

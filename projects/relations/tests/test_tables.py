@@ -10,7 +10,7 @@ from docs.reports.pages import fill_places
 from docs.reports.train import read_runs
 from projects.relations import tables
 from projects.relations.report import PAGES, read_runs_file
-from vt.commands.arguments import parse_options
+from vt.key_values import parse_options
 
 ORIGIN = dict(date='2026-01-02', device='A CPU, 1 thread', versions=dict(torch='2.0'), length='2,560 iterations')
 COSTS = dict(seconds=100.0, iterations=2560, batch_size=32, flops=80_000_000, parameters=2_000_000)

@@ -1,0 +1,86 @@
+"""Parser of the commands, and the options that they share."""
+
+import argparse
+from typing import Any
+
+from vt.errors import UserError
+from vt.hints import as_typed
+from vt.key_values import parse_options
+
+CONFIG = 'path of the config, name of a model, or timm:NAME for any classifier of timm'
+CHECKPOINT = 'path of a checkpoint; or timm or torchvision, for their published weights'
+
+
+class ConfigOptions(argparse.Action):
+    """``KEY=VALUE`` options: numbers, text, lists without quotes, ``[a,b]`` or ``a,b``, or Python, ``{'type': 'A'}``.
+
+    Values in quotes are text, and so are paths, except None and dicts.
+    """
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: list[str],
+        option_string: str | None = None,
+    ) -> None:
+        try:
+            options = parse_options(values)
+        except UserError as error:
+            raise argparse.ArgumentError(self, str(error)) from error
+        setattr(namespace, self.dest, dict(getattr(namespace, self.dest) or {}) | options)
+
+
+class CommandParser(argparse.ArgumentParser):
+    """Parser of a command: one sentence above the options, an example below them.
+
+    Args:
+        description: what the command does.
+        example: a command, see :func:`vt.hints.as_typed`.
+    """
+
+    def __init__(self, description: str, example: str, **options: Any) -> None:
+        words = dict(description=description, epilog=f'example:\n  {as_typed(example)}')
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **words | options)
+
+    def add_model_arguments(self, config: str = CONFIG) -> None:
+        """Add CONFIG, with its help text, and CHECKPOINT."""
+        self.add_argument('config', help=config)
+        self.add_argument('checkpoint', help=CHECKPOINT)
+
+    def add_common_options(self, config: bool = True, checkpoint: bool = True) -> None:
+        """Add ``--traceback``, ``--cfg-options`` for a config, and ``--trust-checkpoint`` for a checkpoint."""
+        group = self.add_argument_group('common options')
+        if config:
+            group.add_argument(
+                '--cfg-options',
+                nargs='+',
+                action=ConfigOptions,
+                metavar='KEY=VALUE',
+                help='settings that override the config; a list as key="[a,b]" or key=a,b',
+            )
+        if checkpoint:
+            group.add_argument(
+                '--trust-checkpoint',
+                action='store_true',
+                help='load a checkpoint that can run code, instead of weights only; for files that you trust',
+            )
+        group.add_argument('--traceback', action='store_true', help='show the traceback of a user error')
+
+    def add_run_options(self) -> None:
+        """Add the options of both ``vt train`` and ``vt test``, named as in MMPretrain."""
+        group = self.add_argument_group('the run')
+        group.add_argument(
+            '--work-dir', help='folder for logs, checkpoints and results (default: work_dirs/<config name>)'
+        )
+        group.add_argument('--amp', action='store_true', help='mixed precision: bfloat16, or float16 on older GPUs')
+        group.add_argument(
+            '--compile', action='store_true', help='compile backbone and neck: starts slowly, runs faster'
+        )
+        group.add_argument(
+            '--launcher',
+            choices=['auto', 'none', 'pytorch', 'slurm', 'mpi'],
+            default='auto',
+            help='what starts several processes (default: auto, from the environment variables)',
+        )
+        self.add_common_options()
