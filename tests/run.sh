@@ -6,6 +6,7 @@ cd "$root"
 install_vt '[tests]'
 "$python" -m ruff check .
 "$python" -m ruff format --check .
+"$python" -m deptry vt
 mkdir -p "$root/.cache"
 unset PYTHONDONTWRITEBYTECODE # hundreds of processes would compile the same files
 # A worker a core, each with one thread: threads of several processes on one core wait for each other.

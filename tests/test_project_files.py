@@ -35,7 +35,7 @@ def jobs_of(name):
 
 def test_every_pin_suits_every_python():
     """By the metadata of installed packages; the workflow runs the claimed Pythons and the next."""
-    claimed = re.findall(r"'Programming Language :: Python :: (3\.\d+)'", (ROOT / 'setup.py').read_text())
+    claimed = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', (ROOT / 'pyproject.toml').read_text())
     tried = jobs_of('tests')['tests']['strategy']['matrix']['python']
     assert len(claimed) > 2
     assert {*claimed} <= {*tried}

@@ -13,7 +13,7 @@ export PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONUNBUFFERED=1
 
 install_vt() {
     local extras="$1" stamp="$root/.venv/installed$1" state
-    state="$(cat "$root/setup.py" "$root/requirements.txt" "$root/constraints.txt" | cksum) $root"
+    state="$(cat "$root/pyproject.toml" "$root/requirements.txt" "$root/constraints.txt" | cksum) $root"
     if [ "$(cat "$stamp" 2>/dev/null)" = "$state" ] && "$python" -c '' 2>/dev/null; then
         return
     fi

@@ -11,10 +11,10 @@ from ._libraries import import_on_demand
 __version__ = '0.2.0'
 
 
-__all__ = ['apis', 'datasets', 'engine', 'models', 'record_attention', 'registry', 'video']
+__all__ = ['apis', 'datasets', 'models', 'record_attention', 'registry', 'video']
 
 if TYPE_CHECKING:
-    from . import apis, datasets, engine, models, video
+    from . import apis, datasets, models, video
     from .datasets import *  # noqa: F403
     from .models import *  # noqa: F403
     from .models import record_attention

@@ -25,7 +25,7 @@ from vt.apis.model_zoo import resolve_config
 from vt.checkpoints.formats.recognise import adapt_channels
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.weight_sources import read_timm
-from vt.engine import published
+from vt.engine.config import pretrained
 from vt.engine.config.pretrained import PUBLISHED, compare_preparation, find_preparation, find_weights
 from vt.errors import UserError
 from vt.inference.inputs import Samples
@@ -195,7 +195,7 @@ def test_other_channels_are_adapted_and_so_are_mean_and_deviation_unless_a_confi
 
 def test_images_have_the_models_own_size(caches, monkeypatch):
     lines = []
-    monkeypatch.setattr(published, 'print_log', lambda line, **options: lines.append(line))
+    monkeypatch.setattr(pretrained.logger, 'info', lines.append)
     put(caches, 'deit-small_16xb64-300e_in1k', 'timm')
     model = apis.get_model('deit-small_16xb64-300e_in1k', 'timm', backbone=dict(image_size=112))
     resize, crop = model.cfg.test_dataloader.dataset.pipeline[1:3]

@@ -21,7 +21,6 @@ from PIL import Image
 from tool_runner import ROOT, assert_one_line, call, succeed
 
 from vt import apis
-from vt.apis import predict_exported
 from vt.commands.export import (
     describe_inputs,
     describe_preparation,
@@ -32,6 +31,7 @@ from vt.commands.export import (
 )
 from vt.errors import UserError
 from vt.inference.inputs import Samples
+from vt.serialization import predict_exported
 from vt.serialization.export import Network, encode, export_program, largest_difference
 
 NEEDS_OPENVINO = pytest.mark.skipif(not find_spec('openvino'), reason='openvino is not installed')

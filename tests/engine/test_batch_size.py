@@ -14,7 +14,7 @@ from mmengine.dataset import DefaultSampler, InfiniteSampler
 from tool_runner import ROOT
 from torch.utils.data import DataLoader
 
-from vt.engine import batch_size
+from vt.engine.run import batch_size
 from vt.errors import UserError
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18-half_digits.py'

@@ -22,7 +22,7 @@ from torch.nn.functional import dropout
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from vt.engine import cuda_graphs
+from vt.engine.run import cuda_graphs
 from vt.engine.run.cuda_graphs import (
     CudaGraphsHook,
     GraphedFeatures,

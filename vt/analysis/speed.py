@@ -19,7 +19,6 @@ import torch
 from mmengine.runner import Runner
 from mmengine.structures import PixelData
 from mmpretrain.structures import DataSample
-from mmseg.structures import SegDataSample
 from rich.progress import track
 from torch import Tensor, nn
 
@@ -162,6 +161,8 @@ class Workload:
         if not hasattr(self.module, 'decode_head'):
             return [DataSample().set_gt_label(0).to(self.inputs.device) for _ in self.inputs]
         labels = torch.zeros(1, *self.setting.size, dtype=torch.long, device=self.inputs.device)
+        from mmseg.structures import SegDataSample  # not for classifiers
+
         return [SegDataSample(gt_sem_seg=PixelData(data=labels)) for _ in self.inputs]
 
 

@@ -15,11 +15,11 @@ from typing import Any
 from weakref import WeakSet
 
 import torch
-from mmengine.logging import print_log
 from mmengine.model import BaseModule, BaseTTAModel, PretrainedInit, is_model_wrapper
 from torch import Tensor, nn
 
 from vt.errors import UserError
+from vt.logs import logger
 from vt.untrusted_text import printable
 
 from .formats.recognise import OWN, State, adapt_stem, resize_positions, to_own_names
@@ -134,7 +134,7 @@ def load_weights(
             f'new in the model: {_count(missing)}',
             f'left out of the file: {_count(left)}',
         ]
-        print_log('; '.join([*lines, *notes]), logger='current')
+        logger.info('; '.join([*lines, *notes]))
     return loaded
 
 

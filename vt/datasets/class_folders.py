@@ -1,14 +1,13 @@
 """MMPretrain's data set of class folders, whose files are listed once, by ``os.scandir``."""
 
-import logging
 import os
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from mmengine.logging import print_log
 from mmpretrain.datasets import CustomDataset as PlainCustomDataset
 
+from vt.logs import logger
 from vt.private_names import name_classes
 
 
@@ -45,7 +44,7 @@ class CustomDataset(PlainCustomDataset):
         if not samples:
             raise RuntimeError(f'{self.img_prefix}: no file in its folders ends in {", ".join(self.extensions)}')
         if empty:
-            print_log(f'{self.img_prefix}: no samples in {", ".join(empty)}', 'current', logging.WARNING)
+            logger.warning(f'{self.img_prefix}: no samples in {", ".join(empty)}')
         return samples
 
 

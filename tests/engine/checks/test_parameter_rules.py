@@ -7,7 +7,7 @@ from mmpretrain.models import build_backbone
 from mmpretrain.registry import MODELS
 from torch import nn
 
-from vt.engine.checks import parameter_rules
+from vt.engine.config import parameter_rules
 from vt.engine.config.parameter_rules import check_parameter_rules, find_moving_statistics, match_parameters
 from vt.engine.run.runner import VTRunner
 from vt.errors import UserError

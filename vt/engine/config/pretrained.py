@@ -9,12 +9,12 @@ from typing import Any
 
 import torch
 from mmengine.config import Config
-from mmengine.logging import print_log
 
 from vt.checkpoints.reading import find_newest_checkpoint
 from vt.checkpoints.weight_sources import fetching, similar_in_timm, torchvision_weights
 from vt.errors import UserError
 from vt.files import ROOT, file_in
+from vt.logs import logger
 from vt.models.timm_backbone import TimmBackbone
 from vt.registry import dicts_in
 
@@ -152,7 +152,7 @@ def prepare_as_published(cfg: Config, address: str | None, is_told: bool = True)
     side = 'shorter side' if 'edge' in resize else 'both sides'
     sizes = f'{side} {resize["scale"]} ({resize["interpolation"]}), centre {height}x{height}'
     mean, std = (', '.join(f'{value:.6g}' for value in values) for values in (mean, std))
-    print_log(f'{address}: images as published{at}: {sizes}, mean {mean}, deviation {std}', logger='current')
+    logger.info(f'{address}: images as published{at}: {sizes}, mean {mean}, deviation {std}')
     return found
 
 

@@ -39,6 +39,7 @@ from vt.engine.run.sharding import ShardSettings, checkpoint_of, gather, like, s
 from vt.engine.run.work_directory import Start, start_of, use_work_directory
 from vt.errors import UserError
 from vt.files import interpreting, replacing, write_atomically
+from vt.logs import log_to
 from vt.models.layer_depths import depths_in_model
 from vt.models.optimize import optimize_for
 from vt.models.recomputation import keep_statistics_in_backward
@@ -142,6 +143,7 @@ class VTRunner(Runner):
         for handler in logger.handlers:
             if type(handler) is logging.StreamHandler:  # not those of files
                 handler.addFilter(self._is_needed)
+        log_to(logger)
         return logger
 
     def _is_needed(self, record: logging.LogRecord) -> bool:
