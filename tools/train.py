@@ -34,9 +34,7 @@ def parse_args() -> argparse.Namespace:
         action='store_true',
         help='find the largest batch size that fits into the memory of a GPU, and do not train',
     )
-    training.add_argument(
-        '--skip-data-check', action='store_true', help='skip the checks of the data and the rehearsal'
-    )
+    training.add_argument('--skip-data-check', action='store_true', help='skip the checks of the data and the dry run')
     parser.add_run_options()
     return parser.parse_args()
 

@@ -55,9 +55,12 @@ TEXTS = [
 # Of lines that are added to the images' config.
 LINES = [
     ("val_evaluator['topk'] = (1, 5)", 'in Accuracy: ValueError: Top-5 accuracy is unavailable since the number of ca'),
-    (MATRIX, 'save_best=auto: confusion_matrix/result is not a score of val_evaluator that is a single number'),
-    (SUPPORT, 'default_hooks.checkpoint.save_best=single-label/support: the name does not say whether more or less is'),
-    ("default_hooks = dict(checkpoint=dict(save_best='acc'))", 'a single number; set one of accuracy/top1'),
+    (MATRIX, 'save_best=auto: confusion_matrix/result is not a scalar score of val_evaluator'),
+    (SUPPORT, 'default_hooks.checkpoint.save_best=single-label/support: the name does not say whether a greater or'),
+    (
+        "default_hooks = dict(checkpoint=dict(save_best='acc'))",
+        'not a scalar score of val_evaluator; set one of accuracy/top1',
+    ),
     ("custom_hooks = [dict(type='EarlyStoppingHook', monitor='accuracy')]", 'EarlyStoppingHook.monitor=accuracy: acc'),
     ("param_scheduler = [dict(type='ReduceOnPlateauLR', monitor='top5')]", 'param_scheduler.monitor=top5: top5 is not'),
     ("train_cfg['val_begin'] = 5", 'train_cfg.val_begin=5, but the run has max_epochs=1: it would not validate; lower'),
@@ -86,7 +89,7 @@ OPTIONS = [
     ('optim_wrapper.optimizer.lr=high', "optim_wrapper.optimizer (AdamW): TypeError: '<=' not supported between inst"),
     ('speed.matmul_precision=low', "speed.matmul_precision='low' must be one of highest, high, medium"),
     ('default_hooks.checkpoint.out_dir=x', '/tools/publish.py: remove out_dir'),
-    (HOOK, 'vt.CheckpointHook: checkpoints are epoch_N.pth or iter_N.pth in the work directory'),
+    (HOOK, 'vt.CheckpointHook: checkpoints are always epoch_N.pth or iter_N.pth in the work directory'),
     (f"{ADAMW},'paramwise_cfg':{{'custom_keys':{{'head':{{}}}}}}}}", 'lr_mult has no lr to multiply: set'),
     ('model.backbone.relation.num_heads=5', 'layer4.0.relation (TokenTransformer): RuntimeError: unflatten: Provided'),
     ('model.head.num_classes=7', 'model.head has num_classes=7, but the Digits data set has 10 classes; set model.hea'),
@@ -113,8 +116,8 @@ COMMANDS = [
     (f'test.py digits.py digits.pth --report r --cfg-options {SHUFFLED}True', f'set {SHUFFLED}False'),
     (f'test.py {LIP} scenes.pth --tta', 'left and right are classes'),
     (f'{PREDICT} empty', 'empty contains no file that ends in .bmp'),
-    ('predict.py digits.pth data/a.png', 'digits.pth is no config: give a config, and then the weights'),
-    ('test.py given.safetensors digits.pth', '--show given.safetensors --save-config model.py writes its own, if'),
+    ('predict.py digits.pth data/a.png', 'digits.pth is not a config: give a config first, and then the'),
+    ('test.py given.safetensors digits.pth', '--show given.safetensors --save-config model.py writes its config, if'),
     ('train.py saved', 'saved saved INPUT predicts with the saved model in this folder'),
     ('predict.py saved data/a.png', 'three arguments are needed: python'),
     ('predict.py digits.py gone.pth data --out folder.json', 'folder.json is a folder: give the name of a file to wr'),
@@ -208,7 +211,7 @@ def test_a_traceback_is_shown_on_request_alone_and_lies_in_the_log(tmp_path):
     result = train(tmp_path, DIGITS, options=['model.head.in_channels=60'])
     assert_one_line(result, words)
     (log,) = (tmp_path / 'work_dirs/config').glob('*/*.log')
-    assert f'(the whole traceback: {log.relative_to(tmp_path)})' in result.stderr
+    assert f'(full traceback: {log.relative_to(tmp_path)})' in result.stderr
     assert 'Traceback (most recent call last)' in log.read_text()
     result = train(tmp_path, DIGITS, '--traceback', options=['model.head.in_channels=60'])
     assert result.returncode == 1

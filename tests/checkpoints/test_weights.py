@@ -87,7 +87,7 @@ def test_a_model_needs_as_many_names_as_it_has_classes(tmp_path):
     assert get_model(config, path, head=dict(num_classes=3)).dataset_meta == {}  # a new head has no names
     for classes in (names[:3], [*names, 'more']):
         torch.save(dict(state_dict=state, meta=dict(dataset_meta=dict(classes=classes))), path)
-        with pytest.raises(UserError, match=rf'a\.pth holds {len(classes)} names of classes, the model has 10'):
+        with pytest.raises(UserError, match=rf'a\.pth has {len(classes)} class names, but the model has 10'):
             get_model(config, path)
 
 

@@ -191,7 +191,7 @@ def test_files_of_an_export_that_do_not_fit_are_one_line(script, tmp_path, capsy
         (line,) = capsys.readouterr().err.splitlines()
         return line
 
-    assert 'holds 2 names of classes, the model has 3 classes' in message()
+    assert 'has 2 class names, but the model has 3 classes' in message()
     for content, words in (('[1]', 'content is [1], not dict'), ('{', 'is damaged'), ('{}', 'lacks input, open_')):
         about.write_text(content)
         assert words in message()

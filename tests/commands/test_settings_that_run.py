@@ -84,4 +84,4 @@ def test_a_checkpoint_of_other_classes_is_refused(trained_digits, tmp_path):
     result = run('predict.py', tmp_path, DIGITS, 'other.pth', 'images', '--out', 'predictions.csv')
     assert_one_line(result, f"other.pth was trained with '{classes[1]}' as label 0, test_dataloader.dataset has")
     begun = succeed(run('train.py', tmp_path, DIGITS, options=['load_from=other.pth']))
-    assert f'{message}: the head starts with the weights of other classes' in begun.stdout
+    assert f'{message}: the head starts from weights that were trained for other classes' in begun.stdout

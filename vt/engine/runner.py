@@ -96,7 +96,8 @@ class VTRunner(Runner):
             keep_statistics_in_backward(self.optim_wrapper, self.model)
         dropped = make_plain(checkpoint) if checkpoint else set()
         if dropped - self._dropped:
-            self.logger.warning(f'Not saved, because they are neither numbers nor text: {", ".join(sorted(dropped))}')
+            names = ', '.join(sorted(dropped))
+            self.logger.warning(f'Not saved in the checkpoint, because they are neither numbers nor text: {names}')
             self._dropped = frozenset(dropped)
 
     def dump_config(self) -> None:
@@ -124,7 +125,7 @@ class VTRunner(Runner):
         self.test_graphs = CudaGraphsHook()
         self.sharding = None if self.cfg.get('fsdp') is None else ShardSettings(**self.cfg.fsdp)
         if self.sharding and (self.speed.compile or self.cfg.get('compile')):
-            raise UserError('compile is not tested with fsdp: leave one of them out')
+            raise UserError('compile is not tested with fsdp: remove one of them')
         self.process_speed = self.speed.set_process()
         deterministic = self.cfg.get('randomness', {}).get('deterministic')
         library = choose_token_library('blas' if deterministic or self.sharding else self.speed.token_products)

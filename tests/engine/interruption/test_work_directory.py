@@ -24,7 +24,7 @@ def files(folder):
     return {path.name: path.read_bytes() for pattern in patterns for path in folder.glob(pattern)}
 
 
-USED = 'run has files of an earlier run (training.json): '
+USED = 'run contains files of an earlier run (training.json): '
 
 
 def test_a_new_run_is_refused_where_an_earlier_one_lies(used):
@@ -42,7 +42,7 @@ def test_a_training_in_python(tmp_path, monkeypatch):
     monkeypatch.setattr('vt.engine.runner.load_own_parts', begun.append)
     train_small(tmp_path, 1, resume=True)
     before = files(tmp_path)
-    with pytest.raises(UserError, match=r'has files of an earlier run \(epoch_1\.pth\): --resume continues from'):
+    with pytest.raises(UserError, match=r'contains files of an earlier run \(epoch_1\.pth\): --resume continues from'):
         train_small(tmp_path, 1)
     assert files(tmp_path) == before
     (tmp_path / 'last_checkpoint').unlink()
@@ -54,7 +54,7 @@ def test_a_training_in_python(tmp_path, monkeypatch):
 
 
 EARLIER = {'epoch_1.pth': 5, 'epoch_2.pth': 10}
-REFUSED = 'run has files of an earlier run'
+REFUSED = 'run contains files of an earlier run'
 
 
 @pytest.mark.parametrize(
@@ -123,13 +123,13 @@ def test_a_restart_continues_what_its_own_job_has_written(job, monkeypatch):
             job('first', 1)
     assert job('first', 2, end=KeyError()) == 'epoch_1.pth'
     for name in ('second', 'first'):
-        with pytest.raises(UserError, match='has files of an earlier run'):
+        with pytest.raises(UserError, match='contains files of an earlier run'):
             job(name, 1)
 
 
 def test_a_restart_does_not_continue_a_finished_run_of_the_same_name(job):
     assert job('none', 0) is None
-    with pytest.raises(UserError, match='has files of an earlier run'):
+    with pytest.raises(UserError, match='contains files of an earlier run'):
         job('none', 1)
 
 

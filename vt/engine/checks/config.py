@@ -1,6 +1,6 @@
 """Check a config before anything is built from it: types exist, arguments are known, values have their types.
 
-Errors name the path of the setting. Values that raise an error where they are used are left to the rehearsal.
+Errors name the path of the setting. Values that raise an error where they are used are found by the dry run.
 """
 
 import difflib
@@ -106,7 +106,8 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
     _check_length(content.get('train_cfg') or {})
     for name in {*(content.get('default_hooks') or {})} - {*NAMES}:
         if near := difflib.get_close_matches(name, NAMES, n=1, cutoff=0.8):
-            raise UserError(f'default_hooks.{name} would add a hook beside default_hooks.{near[0]}: rename it to that')
+            words = f'default_hooks.{name} would add a hook beside default_hooks.{near[0]}'
+            raise UserError(f'{words}: rename it to {near[0]}')
     if not cfg.filename:
         return
     # What other settings already contain is no setting of its own.
@@ -193,7 +194,7 @@ def find_types(name: Any, scope: Any, path: str) -> list[Any]:
     if not found:
         parts = registries(scope)
         if not prefix and all(registry.scope != scope for registry in parts):
-            raise UserError(f'{path}: default_scope={shortened(scope)} has no package with registries; correct it')
+            raise UserError(f'{path}: default_scope={shortened(scope)} is not a package with registries; correct it')
         others = [other for registry in parts for other in registry.children.values() if other.scope != scope]
         known = {part for registry in parts for part in registry.module_dict}
         known |= {f'{other.scope}.{part}' for other in others for part in other.module_dict}
@@ -259,7 +260,7 @@ def _near(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     if near:
         return f'did you mean {" or ".join(near)}?'
-    return otherwise or f'there are {", ".join(known)}'
+    return otherwise or f'valid names are {", ".join(known)}'
 
 
 @functools.cache
