@@ -1,4 +1,4 @@
-"""Print the config that a run would see, and which step set what: ``vt print-config CONFIG``."""
+"""Print the complete config of a run, and which step set what: ``vt print-config CONFIG``."""
 
 import argparse
 
@@ -7,7 +7,7 @@ from vt.commands.arguments import CONFIG, ToolParser, run
 
 def parse_args() -> argparse.Namespace:
     parser = ToolParser(
-        'Print the config that a run would see, as Python, and which step set what.',
+        'Print the complete config of a run, as Python, and which step set what.',
         'vt print-config vt-resnet18_digits --cfg-options image_size=64 train_cfg.max_epochs=5',
     )
     parser.add_argument('config', help=CONFIG)

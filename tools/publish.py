@@ -41,7 +41,7 @@ def save_config(path: Path, out: Path) -> None:
 
     text = read_header(path).get('config')
     if text is None:
-        raise UserError(f'{path} has no config: use that of its training')
+        raise UserError(f'{path} contains no config: use the config of its training')
     write_atomically(out, text)
 
 
@@ -61,11 +61,11 @@ def main() -> None:
         if bool(args.show) == bool(args.out) or (args.show and args.checkpoint):
             raise UserError('give CHECKPOINT and OUT, or --show FILE')
         if args.format and not (args.config and args.model and args.out):
-            raise UserError('--format needs CHECKPOINT, OUT, --config and --model, the name in timm')
+            raise UserError('--format requires CHECKPOINT, OUT, --config and --model, the name in timm')
         if args.model and not args.format:
-            raise UserError('--model is for --format: leave it out')
+            raise UserError('--model requires --format')
         if args.save_config and not (args.show and args.save_config.suffix == '.py'):
-            raise UserError('--save-config FILE.py is for --show FILE.safetensors')
+            raise UserError('--save-config FILE.py requires --show FILE.safetensors')
         with weights_only(unless=args.trust_checkpoint):
             if args.show:
                 if args.save_config:
@@ -83,7 +83,7 @@ def main() -> None:
                 print(f'written to {path}')
                 if 'config' in read_header(path):
                     own = path.with_suffix('.py').name
-                    print('Whoever gets this file writes its config, which is Python, and predicts:')
+                    print('To predict with this file elsewhere, write its config, which is Python, first:')
                     print(as_typed(f'vt publish --show {path.name} --save-config {own}'))
                     print(as_typed(f'vt predict {own} {path.name} IMAGE'))
 

@@ -235,7 +235,7 @@ def test_a_model_by_name_loads_what_its_options_name(tmp_path):
     model = get_model('vt-resnet18_digits', backbone=dict(init_cfg=init_cfg))
     expected = torch.load(file)['state_dict']
     assert all(torch.equal(tensor, expected[f'backbone.{key}']) for key, tensor in model.backbone.state_dict().items())
-    with pytest.raises(UserError, match=r'both init_cfg \(.*a\.pth\) and pretrained \(other\.pth\) give all weights'):
+    with pytest.raises(UserError, match=r'init_cfg \(.*a\.pth\) and pretrained \(other\.pth\) both set all weights'):
         get_model('vt-resnet18_digits', 'other.pth', backbone=dict(init_cfg=init_cfg))
 
 

@@ -165,7 +165,7 @@ def test_predicted_labels_follow_the_thresholds(tmp_path):
     [
         ('1.5', 'must be a number from 0 to 1'),
         ('none.json', 'there is no none.json; python -m vt test --report'),
-        ('report.json', "report.json has no best_threshold of the class 'cat'"),
+        ('report.json', "report.json has no best_threshold for class 'cat'"),
     ],
 )
 def test_thresholds_that_are_none(tmp_path, monkeypatch, given, message):

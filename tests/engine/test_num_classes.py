@@ -54,7 +54,7 @@ def test_it_is_entered_before_a_run_where_there_are_data(images):
     cfg = prepare(str(find_config(FOLDER)), Request(options)).cfg
     assert cfg.model.head.num_classes == cfg.data_preprocessor.num_classes == 3
     assert prepare(str(find_config(FOLDER)), Request(shows=True)).cfg.model.head.num_classes == 'auto'
-    with pytest.raises(UserError, match="num_classes='auto' is the number of classes of the data"):
+    with pytest.raises(UserError, match="num_classes='auto' requires the class names of the data"):
         prepare(str(find_config(FOLDER)), Request())
 
 

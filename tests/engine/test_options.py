@@ -62,8 +62,8 @@ UNREAD = ['[1,2', '[1,2]]', '(1', '(a)', '[[a],b', '],[', '{a:1}', '{a:1,b:2}', 
 @pytest.mark.parametrize(
     ('text', 'words'),
     [
-        ('a.b', "'a.b' is not of the form key=value"),
-        *((f'a.b={text}', f'a.b={text} cannot be read: a list is [a,b], a dict ') for text in UNREAD),
+        ('a.b', "'a.b' must have the form key=value"),
+        *((f'a.b={text}', f'a.b={text} cannot be parsed: write a list as [a,b], and a dict ') for text in UNREAD),
     ],
 )
 def test_what_would_be_read_as_something_else_is_refused(parser, text, words, capsys):

@@ -21,7 +21,7 @@ from mmengine.dataset import pseudo_collate
 from vt import apis, record_attention
 from vt.errors import UserError
 
-pytest.importorskip('gradio', reason='the page needs Gradio: pip install gradio')
+pytest.importorskip('gradio', reason='the page requires Gradio: pip install gradio')
 SMALL = (
     'model = dict(backbone=dict(num_tokens=4, token_channels=64, relation=dict(num_heads=4), '
     'projector=dict(num_heads=2)), head=dict(in_channels=64))'

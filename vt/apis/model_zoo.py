@@ -114,7 +114,7 @@ def check_arguments(run: Run) -> None:
     check_part(dict(run.cfg.get('speed') or {}), 'speed', run.scope)
     named = named_weights(run.request.options)
     if named and run.start:
-        raise UserError(f'both init_cfg ({named[0]}) and pretrained ({run.start}) give all weights: give one of them')
+        raise UserError(f'init_cfg ({named[0]}) and pretrained ({run.start}) both set all weights: give one of them')
 
 
 def get_model(

@@ -202,7 +202,7 @@ def test_a_tool_prints_and_records_it_and_leaves_the_config_of_the_training(used
     for path in [*(used / 'run').glob('*epoch_[23].pth'), used / 'run/last_checkpoint']:
         path.unlink()
     result = train_few(used, '--resume', '--new-schedule', options=['default_hooks.resume=None'])
-    assert_one_line(result, '--new-schedule needs vt.ResumeHook')
+    assert_one_line(result, '--new-schedule requires vt.ResumeHook')
     result = train_few(used, '--resume', options=[f'{LR}=0.5', 'train_cfg.max_epochs=2'])
     assert result.returncode == 0, result.stderr
     before = (used / 'run/epochs.py').read_text()
