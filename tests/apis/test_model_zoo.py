@@ -72,7 +72,7 @@ def test_a_model_has_its_checkpoint_its_config_and_its_classes(tmp_path):
         assert loaded.cfg.model.backbone.num_tokens == 4
         assert loaded.dataset_meta['classes'] == tuple('0123456789')
     assert apis.get_model('vt-resnet18-half_digits', head=dict(num_classes=3)).head.fc.out_features == 3
-    with pytest.raises(UserError, match="is not the model's: "):
+    with pytest.raises(UserError, match='does not fit the model: '):
         apis.get_model('vt-resnet18-half_digits', checkpoint)
 
 

@@ -121,7 +121,7 @@ def test_frames_are_prepared_and_classes_named_as_torchvision_does(caches):
     [
         ('vt-resnet18_digits', 'timm', 'timm has no known weights for vt-resnet18_digits: it has weights for cait-s24'),
         (SWIN, 'timm', rf'timm://{SWIN_FILE} was not downloaded \(.*\): correct the name, connect to the internet'),
-        (SWIN, 'hf://a/b', 'hf://a/b is not loaded, because hf:// is not supported: download it and give its'),
+        (SWIN, 'hf://a/b', 'hf://a/b cannot be loaded, hf:// is not supported: download it and give its'),
         ('timm:no_such', 'timm', 'timm:no_such: timm has no published weights of this name: timm.list_pretrained'),
         ('timm:resnt18', 'timm', 'timm:resnt18: timm has no published weights of this name: did you mean resnet18 or'),
         (SWIN, 'timm://resnet18.a1_in', r'\(Invalid .*\): did you mean resnet18.a1_in1k or'),

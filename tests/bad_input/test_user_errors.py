@@ -101,7 +101,7 @@ PREDICT, SHOW, EXPLORE, PROBE = (
     f'{tool}.py digits.py digits.pth' for tool in ('predict', 'analysis/show_tokens', 'explore', 'probe')
 )  # fmt: skip
 SHUFFLED = 'test_dataloader.sampler.shuffle='
-OVER = 'is an input and would be overwritten: give another file to write'
+OVER = 'is an input and would be overwritten: choose another file to write'
 COMMANDS = [
     (f'train.py {VT} --find-batch-size --resume', '--find-batch-size requires a single process, without --resume'),
     (f'train.py {VT} --new-schedule', '--new-schedule requires --resume'),
@@ -111,7 +111,7 @@ COMMANDS = [
     (f'train.py {ADVANCED}', 'there is no checkpoint work_dirs/resnet18_digits/epoch_15.pth: train the model first,'),
     (f'train.py {VT} --work-dir zero.png', 'is a file where a folder is needed'),
     ('test.py digits.py digits.pth --out m.txt', '--out m.txt must be a .json file for metrics'),
-    ('test.py scenes.py scenes.pth --out digits.py/maps', 'digits.py is no folder that can be written to'),
+    ('test.py scenes.py scenes.pth --out digits.py/maps', 'cannot write to folder digits.py'),
     ('test.py digits.py digits.pth --heat-maps', '--heat-maps requires --report FOLDER'),
     (f'test.py digits.py digits.pth --report r --cfg-options {SHUFFLED}True', f'set {SHUFFLED}False'),
     (f'test.py {LIP} scenes.pth --tta', 'left and right are classes'),
@@ -120,18 +120,18 @@ COMMANDS = [
     ('test.py given.safetensors digits.pth', '--show given.safetensors --save-config model.py writes its config, if'),
     ('train.py saved', 'saved saved INPUT predicts with the saved model in this folder'),
     ('predict.py saved data/a.png', 'CONFIG, CHECKPOINT and INPUT are required: python'),
-    ('predict.py digits.py gone.pth data --out folder.json', 'folder.json is a folder: give the name of a file to wr'),
+    ('predict.py digits.py gone.pth data --out folder.json', 'folder.json is a folder: give the path of a file to wr'),
     (f'{PREDICT} data --out r.txt', '--out r.txt: the name must end in .json or .csv'),
-    (f'{PREDICT} data --out-dir data', 'would be overwritten: give another folder than --out-dir data'),
+    (f'{PREDICT} data --out-dir data', 'would be overwritten: choose another folder for --out-dir'),
     (f'{PREDICT} data --masks masks', '--masks requires a segmentation model'),
     (f'{PREDICT} data --workers 100000', '--workers 100000 must be from 0 to 256'),
     (f'{PREDICT} data --top-k 0', '--batch-size 8 and --top-k 0 must be at least 1'),
-    ('predict.py scenes.py scenes.pth data --masks data', 'data/a.png would be overwritten: give another folder than'),
+    ('predict.py scenes.py scenes.pth data --masks data', 'data/a.png would be overwritten: choose another folder for'),
     (f'benchmark.py {VT} --sizes 64x', '--sizes 64x is not a size: write 224 or 800x1216'),
     (f'benchmark.py {VT} --devices cuda:99', "device 'cuda:99' cannot be used"),
     (f'benchmark.py {VT} {VT}', 'two models have the same name'),
     (f'{PROBE} --layers backbone.none', "no layer 'backbone.none'; its blocks are backbone.layer1.0"),
-    (f'{PROBE} --cfg-options train_dataloader=None', 'the config lacks one of them'),
+    (f'{PROBE} --cfg-options train_dataloader=None', 'training images require train_dataloader'),
     (f'sweep.py {VT} train_cfg.a=1 train_cfg.a=2', 'train_cfg.a is given twice: give all values'),
     (f'sweep.py {VT} model.backbone.out_indices=[1,2', 'cannot be parsed: write a list as [a,b]'),
     ('analysis/report.py runs work_dirs/none', 'there is no work_dirs/none/training.json'),

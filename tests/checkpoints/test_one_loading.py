@@ -94,7 +94,12 @@ def test_positions_of_a_known_grid_are_resized(trained, built, options, text, tm
     [
         ((64, 16), (16, 64), dict(), r'64 positions is unknown, and the model has 4x16: set grid=\(height, width\) be'),
         ((32, 32), (16, 64), dict(), 'the grid of its 64 positions is unknown, and the model has 4x16: set'),
-        ((64, 16), (32, 32), dict(grid=(8, 4)), r'its 64 positions is not grid=\(8, 4\), and the model has 8x8'),
+        (
+            (64, 16),
+            (32, 32),
+            dict(grid=(8, 4)),
+            r'its 64 positions is not \(8, 4\), as set by grid, and the model has 8x8',
+        ),
     ],
 )
 def test_a_grid_is_not_guessed(trained, built, options, words, tmp_path):
@@ -197,7 +202,7 @@ def test_a_deeper_resnet_is_refused_and_a_shorter_one_is_not(tmp_path):
     file = save(tmp_path / 'deep.pth', ResNet(34), 'backbone.')
     with pytest.raises(UserError, match=r'deep\.pth does not fit: .* it also has layer\d\.'):
         begin('ResNet', file, depth=18)
-    with pytest.raises(UserError, match=r'deep\.pth does not fit: conv1\.weight is \(64, 3, 7, 7\)'):
+    with pytest.raises(UserError, match=r'deep\.pth does not fit: conv1\.weight has shape \(64, 3, 7, 7\)'):
         begin('ResNet', file, depth=34, stem_channels=32, base_channels=32)
     source = ResNet(18)
     short = begin('ResNet', save(tmp_path / 'same.pth', source), depth=18, **THREE)

@@ -53,7 +53,7 @@ def test_what_is_published_is_the_weights_and_what_they_are(tmp_path):
         (['a.pth', 'a.pth'], 'the name of a published checkpoint must end with .safetensors'),
         (['none.pth', 'a.safetensors'], 'there is no checkpoint none.pth'),
         (['a.pth'], 'give CHECKPOINT and OUT, or --show FILE'),
-        (['--show', 'changed-01234567.safetensors'], 'its content has the digits'),
+        (['--show', 'changed-01234567.safetensors'], 'the checksum of its content is'),
         (['a.pth', 'b.safetensors', '--config', 'a.py', '--format', 'timm'], '--model'),
         (['a.pth', 'b.safetensors', '--save-config', 'a.py'], '--save-config FILE.py requires --show FILE.safetensors'),
         (['--show', 'plain.safetensors', '--save-config', 'a.py'], 'plain.safetensors contains no config: use the'),

@@ -40,19 +40,19 @@ def of_data(**meta):
 
 NAN, COLOURS, CLEARS = float('nan'), [[0, 0, 0], [1, 2, 255]], 'cat\x1b[2J'
 HOSTILE = f'\x1b[2J\n{"x" * 10**6}'
-UNUSABLE = 'a.pth has weights that cannot be used: layer.weight is '
+UNUSABLE = 'a.pth has invalid weights: layer.weight is '
 # What a file holds, as an object or as bytes, and why it is refused.
 REFUSED = {
-    'nothing': (b'', 'is damaged: its first bytes are not those of a checkpoint'),
+    'nothing': (b'', 'is damaged: it does not begin like a checkpoint'),
     'an archive of nothing': (b'PK\x03\x04' + bytes(1000), 'is damaged: it is truncated or changed'),
     'NaN': (with_weight(lambda weight: weight * NAN), f'{UNUSABLE}not finite'),
     'complex': (with_weight(lambda weight: weight.to(torch.complex64)), f'{UNUSABLE}complex'),
     'NaN of averages': (with_weight(abs, state_dict_ema={NAME: torch.tensor(NAN)}), f'{UNUSABLE}not finite'),
     'NaN of a mask': (dict(state_dict={'head.mask': torch.tensor(NAN)}), 'head.mask is not finite'),
-    'no weights': (dict(state_dict={}), 'a.pth has no weights by name'),
+    'no weights': (dict(state_dict={}), 'a.pth has no named tensors'),
     'a tensor of a hostile name': (trained() | {HOSTILE: torch.ones(1)}, 'it also has \\x1b[2J\\nxxx'),
     'a list as data': (dict(meta=dict(dataset_meta=['a'])), "a.pth is damaged: AttributeError: 'list' object"),
-    'a text of classes': (of_data(classes='cat'), "dataset_meta.classes of {} is 'cat', not a list of names"),
+    'a text of classes': (of_data(classes='cat'), "dataset_meta.classes of {} is 'cat', not a list of class names"),
     'a set of classes': (of_data(classes={'a', 'b'}), 'dataset_meta.classes of {} is a set, which has no order'),
     'a number as class': (of_data(classes=['a', 5]), 'name 1 of dataset_meta.classes of {} must be 1 to 500 char'),
     'a class that clears': (of_data(CLASSES=[CLEARS]), 'name 0 of dataset_meta.CLASSES of {} must be 1 to 500 char'),
@@ -114,7 +114,7 @@ def test_every_way_of_loading_refuses_what_is_not_finite(write, tmp_path):
     path = tmp_path / ('a.pth' if write is torch.save else 'a.safetensors')
     write(trained() | {NAME: torch.full((2, 3), NAN)}, path)
     for load in (load_checkpoint, run_from, lambda path: Part(path).begin(), lambda path: load_weights(Line(), path)):
-        with pytest.raises(UserError, match=f'{path.name} has weights that cannot be used: {NAME} is not finite'):
+        with pytest.raises(UserError, match=f'{path.name} has invalid weights: {NAME} is not finite'):
             load(path)
 
 
@@ -149,7 +149,7 @@ def test_a_run_stops_at_weights_of_another_model(tmp_path):
     torch.save(dict(state_dict=dict(other=torch.ones(1))), tmp_path / 'given.pth')
     with pytest.raises(UserError, match=r'given\.pth does not fit: it has none of the 7 tensors'):
         run_from(tmp_path / 'given.pth')
-    with pytest.raises(UserError, match=r"given\.pth is not the model's: of 7 tensors it lacks layer"):
+    with pytest.raises(UserError, match=r'given\.pth does not fit the model: of 7 tensors it lacks layer'):
         run_from(tmp_path / 'given.pth', whole=True)
 
 
@@ -158,7 +158,7 @@ def test_training_needs_its_state(lacking, tmp_path):
     whole = dict(meta=dict(epoch=1, iter=2), message_hub={}, optimizer={}, state_dict=trained())
     whole.pop(lacking)
     torch.save(whole, tmp_path / 'given.pth')
-    with pytest.raises(UserError, match=r'given\.pth has no state of a training run: start from its weights'):
+    with pytest.raises(UserError, match=r'given\.pth contains no training state .*: start from its weights'):
         run_from(tmp_path / 'given.pth', resume=True)
 
 

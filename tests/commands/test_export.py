@@ -174,9 +174,9 @@ def test_the_script_numbers_classes_without_names_and_names_what_it_leaves_out(s
         dict(zip('012', np.exp([1, 2, 3]) / np.exp([1, 2, 3]).sum())), abs=1e-6
     )
     assert errors.splitlines() == [
-        f'warning: {tmp_path / "images"} contains files of other kinds, which are left out: 1 .txt',
+        f'warning: {tmp_path / "images"} contains files of other types, which are skipped: 1 .txt',
         f'skipped: there is no image {tmp_path / "gone.png"}',
-        f'skipped: {tmp_path / "images/text.png"} is no image that can be read',
+        f'skipped: {tmp_path / "images/text.png"} is not a readable image',
     ]
     assert script.main([model, str(tmp_path / 'images'), '--masks', 'masks']) == 1
     assert 'error: --masks requires a segmentation model' in capsys.readouterr().err

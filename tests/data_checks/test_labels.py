@@ -36,7 +36,7 @@ OF_SPLITS = [  # classes of the training and of the validation
 ]
 OF_FOLDERS = [  # classes of the config, and folders
     ('.ipynb_checkpoints a', '.ipynb_checkpoints a', 'hidden folder .ipynb_checkpoints, which would be a class'),
-    ('banana apple', 'apple banana', 'give classes the order of the folders'),
+    ('banana apple', 'apple banana', 'set classes in the order of the folders'),
     ('apple other', 'apple banana', "has 'banana' from label 1, but train_dataload"),
     ('Apple Banana', 'apple banana', None),
     ('tench goldfish', 'apple banana', None),

@@ -50,7 +50,7 @@ def test_splits_are_what_the_files_hold(split, name, chosen, arrays, folder):
 
 
 def test_what_is_no_such_file_raises(folder, tmp_path):
-    with pytest.raises(UserError, match="split='val' is none of train, test, fit, held-out"):
+    with pytest.raises(UserError, match="split='val' must be one of train, test, fit, held-out"):
         FashionMNIST(str(folder), 'val')
     with pytest.raises(MissingFileError, match=r'there is no .*train-images-idx3-ubyte.gz and no train-images'):
         FashionMNIST(str(tmp_path))

@@ -163,7 +163,7 @@ def test_nor_has_it_a_split(address, folder, server):
 
 @pytest.mark.parametrize('name', ['ADDRESS/pets', 'hf://datasets/me/pets', 's3://bucket/pets', 'zip://::ADDRESS/a.zip'])
 def test_nor_has_it_a_name(name, server):
-    with pytest.raises(UserError, match='data_root is a folder that save_to_disk of datasets wrote'):
+    with pytest.raises(UserError, match='data_root must be a folder written by save_to_disk of datasets'):
         vt.HuggingFaceDataset(name.replace('ADDRESS', server.address))
 
 

@@ -112,7 +112,7 @@ def test_windows_that_leave_gaps_are_refused(mode, window, stride):
 def test_only_a_row_of_windows_bounds_the_width():
     model = build(vt.LargeImageSegmentor, 1000, (32, 32), (24, 24))
     image = torch.zeros(1).expand(3, 2**19, 2**17)
-    message = 'a row of windows of wide.tif has 32x131072 pixels: 1000 classes take at most 2 million; take a smaller'
+    message = 'a row of windows of wide.tif has 32x131072 pixels, too many: with 1000 classes at most 2 million are '
     with pytest.raises(UserError, match=message):
         model.label(image, 'wide.tif')
 

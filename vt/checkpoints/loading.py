@@ -113,7 +113,7 @@ class WeightsMatchHook(Hook):
         if runner.cfg.get('resume'):
             if not {'meta', 'message_hub', 'optimizer'} <= checkpoint.keys():
                 advice = 'start from its weights with load_from instead of --resume'
-                raise UserError(f'{held.name} has no state of a training run: {advice}')
+                raise UserError(f'{held.name} contains no training state (optimizer, iteration): {advice}')
             # mmengine loads it again with averages and optimizer state, so nothing may be resized
             load_weights(runner.model, held, resizes=False)
             return

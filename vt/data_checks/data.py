@@ -208,10 +208,10 @@ def find_sources(
                 reader = SampleReader(kind.__name__, num_classes, ignored, *loading, whole, num_channels)
                 sources.append(Source(split, part, data, dataset, reader))
             else:
-                words = "is not one of OpenMMLab's data sets and was not read"
+                words = 'is not an OpenMMLab data set and was not read'
                 others.append((split, Problem('not read', str(own['type']), words)))
         elif same.split == 'train' != split:
-            message = f'is the data set of {split}, too: its scores have no meaning'
+            message = f'is also the data set of {split}: scores on training data have no meaning'
             same.problems.append(Problem('same', 'train_dataloader.dataset', message))
     return sources, others
 
@@ -278,5 +278,5 @@ def find_duplicates(source: Source, train: Sequence[Source]) -> Iterator[Problem
     advice = '; set test_mode=True, as for MNIST and similar data sets' if len(found) == len(source.dataset) else ''
     for sample in found:
         what = 'image' if sample.num_frames is None else 'video'
-        message = f'is the same {what} as {trained[sample.key].name} of train: {share}{"" if sample.path else advice}'
+        message = f'is the same {what} as {trained[sample.key].name} in train: {share}{"" if sample.path else advice}'
         yield Problem('duplicate', sample.name, message)
