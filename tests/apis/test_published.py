@@ -125,7 +125,7 @@ def test_frames_are_prepared_and_classes_named_as_torchvision_does(caches):
         ('timm:no_such', 'timm', 'timm:no_such: timm has no published weights of this name: timm.list_pretrained'),
         ('timm:resnt18', 'timm', 'timm:resnt18: timm has no published weights of this name: did you mean resnet18 or'),
         (SWIN, 'timm://resnet18.a1_in', r'\(Invalid .*\): did you mean resnet18.a1_in1k or'),
-        (TWO_HEADS, 'timm', r"the classifier of .+ is \('head', 'head_dist'\): it must be one layer"),
+        (TWO_HEADS, 'timm', r"the classifier of .+ must be one layer, not \('head', 'head_dist'\)"),
         (SWIN, 'timm://no_such_model', r'timm://no_such_model was not downloaded \(Unknown model \(no_such_model\)\)'),
     ],
 )
