@@ -206,7 +206,7 @@ def records(folder):
 def test_a_failed_run_is_named_and_the_report_has_the_others(tmp_path, monkeypatch):
     monkeypatch.setattr('vt.commands.sweep.subprocess', SimpleNamespace(run=fork_command, STDOUT=None))
     result = call('sweep.py', CONFIG, 'model.backbone.num_tokens=4,-3', *SMALL, cwd=tmp_path)
-    assert_one_line(result, '1 of 2 runs failed, see output.txt in their folders: num_tokens=-3, seed 0: ')
+    assert_one_line(result, '1 of 2 runs failed, see output.txt of each: num_tokens=-3, seed 0: ')
     assert 'num_tokens=4, seed 0: finished' in result.stdout
     (found,) = records(tmp_path / FOLDER).values()
     assert found['options']['model.backbone.num_tokens'] == 4

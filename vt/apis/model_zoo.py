@@ -185,7 +185,7 @@ def resolve_model(
 
 
 def _optimize(model: BaseModel) -> BaseModel:
-    """Return a network in evaluation mode, with the implementations that its config's ``speed`` asks for."""
+    """Return a network in evaluation mode, with the implementations that ``speed`` in its config selects."""
     speed = SpeedSettings(**getattr(model, 'cfg', {}).get('speed') or {})
     return optimize_for(model.eval(), channels_last=speed.channels_last, token_products=speed.token_products)
 

@@ -1,6 +1,6 @@
 """Find published weights by address, or by name in a model zoo.
 
-Files are downloaded by the libraries' functions to their caches, and only if an address asks for it.
+Files are downloaded by the libraries' functions to their caches, and only for an address of this form.
 """
 
 import os

@@ -2,7 +2,7 @@
 
 Each run calls ``vt train``, which lets only one training into a folder. Finished runs are skipped, interrupted
 runs resume from their last checkpoint, and a run that fails does not stop the others. A run is identified by a digest
-of its settings: a folder with a run of others is refused.
+of its settings: a folder that contains another run is refused.
 """
 
 import argparse
@@ -258,8 +258,7 @@ def train_all(runs: Sequence[SweepRun], folder: Path, jobs: int | None = None) -
     with ThreadPoolExecutor(most) as pool:  # an interruption waits for the runs that have begun, and begins no other
         [*pool.map(train, waiting)]
     if failures:
-        advice = 'see output.txt in their folders'
-        raise UserError(f'{len(failures)} of {len(runs)} runs failed, {advice}: {"; ".join(failures)}')
+        raise UserError(f'{len(failures)} of {len(runs)} runs failed, see output.txt of each: {"; ".join(failures)}')
 
 
 def train_run(run: SweepRun, device: int | None = None) -> str | None:

@@ -75,7 +75,7 @@ class WriteResults(DumpResults):
     """Predictions as a pickle file, which is written whole or not at all."""
 
     def compute_metrics(self, results: list) -> dict:
-        """Write them; they are no metrics."""
+        """Write them; they are not metrics."""
         write_atomically(self.out_file_path, mmengine.dump(results, file_format='pickle'))
         print(f'written to {self.out_file_path}')
         return {}

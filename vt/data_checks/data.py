@@ -153,7 +153,7 @@ class Source:
         """Yield all samples, and collect the problems of each: of long lists, a part of the files is looked up.
 
         Two samples of one file, or of equal content, must have the same labels. Before a run (not ``whole``), equal
-        images in memory are no reason to refuse it.
+        images in memory are not an error.
         """
         listed = self.has_files and self.dataset.ann_file and not getattr(self.reader.load_image, 'backend_args', None)
         every = -(-len(self.dataset) // MOST_LISTED)

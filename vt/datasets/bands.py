@@ -37,8 +37,8 @@ class LoadBands(LoadImageFromFile):
         backend_args: arguments of mmengine's file backend.
 
     Raises:
-        UserError: ``bands`` are no channels, or a file has another format, is damaged or too large, has no such
-            channel, or has values that are NaN or infinite, or those that GDAL marks as no data, unless they are 0.
+        UserError: ``bands`` are not indices of channels; or a file has another format, is damaged or too large, has no
+            such channel, or has values that are NaN, infinite, or nodata as marked by GDAL, unless they are 0.
     """
 
     def __init__(
@@ -85,8 +85,7 @@ def read_bands(content: bytes, name: str, channels_first: bool = False) -> np.nd
     if image is None:
         raise UserError(f'{name} is not a readable image')
     if image.ndim not in (2, 3) or not image.size or image.dtype.kind not in 'buif':
-        words = f'{name} has shape {image.shape} and dtype {image.dtype}'
-        raise UserError(f'{words}, not (height, width, channels) of numbers')
+        raise UserError(f'{name} has shape {image.shape}, {image.dtype}, not (height, width, channels) of numbers')
     return image if image.ndim == 3 else image[..., None]
 
 
@@ -139,8 +138,7 @@ def _read_tiff(content: bytes, name: str) -> np.ndarray:
             raise UserError(f'{name} is compressed in segments of {pieces:,} bytes: pip install imagecodecs to read it')
         sides = [axis for axis, size in zip(series.axes, series.shape) if size > 1 or axis in 'YX']
         if not {'Y', 'X'} <= {*sides} or len(sides) > 3:
-            words = f'{name} has the axes {series.axes} of sizes {series.shape}'
-            raise UserError(f'{words}, but must have rows, columns and at most one axis of bands')
+            raise UserError(f'{name} has axes {series.axes} of sizes {series.shape}, not rows, columns and bands')
         image, tag = series.asarray(), file.pages.first.tags.get(GDAL_NODATA)
     marked = '' if tag is None else str(tag.value)
     if number := _count_nodata(image, marked):

@@ -95,7 +95,7 @@ def draw_weights(model: nn.Module, files: Collection[str] = ()) -> None:
     """Initialise a model's weights as its config says, without mmengine's log line for each tensor.
 
     Weights that are read from files are loaded only if an ``init_cfg`` names one of ``files``; all others that a config
-    names, and teachers, stay for :meth:`init_weights`, which draws all weights anew.
+    names, and teachers, are left to :meth:`init_weights`, which initialises all weights again.
     """
     for part in model.modules():
         if isinstance(part, BaseModule):

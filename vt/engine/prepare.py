@@ -159,7 +159,7 @@ Step = Callable[[Run], None]
 def prepare(path: str, request: Request) -> Run:
     """Read a config for a run, check it, and complete it with what every run gets.
 
-    A setting that does not exist, has no effect or is no valid value is a UserError.
+    A setting that does not exist, has no effect or has an invalid value is a UserError.
     """
     *_, (_, run) = prepare_in_steps(path, request)
     return run

@@ -96,8 +96,7 @@ class VTRunner(Runner):
             keep_statistics_in_backward(self.optim_wrapper, self.model)
         dropped = make_plain(checkpoint) if checkpoint else set()
         if dropped - self._dropped:
-            names = ', '.join(sorted(dropped))
-            self.logger.warning(f'Not saved in the checkpoint, because they are neither numbers nor text: {names}')
+            self.logger.warning(f'Not saved, because they are neither numbers nor text: {", ".join(sorted(dropped))}')
             self._dropped = frozenset(dropped)
 
     def dump_config(self) -> None:

@@ -47,7 +47,7 @@ LOADING = (LoadImageFromFile, LoadClips)
 PHOTO, CIFAR = (375, 500), (32, 32)  # height and width of an example image
 MOST_WORKERS = 8  # each holds an image of its full size
 MOST_VALUES = 64_000_000  # of a batch, and of what is read ahead: 256 MB in float32
-MAX_THREADS = 256  # that a person may ask for
+MAX_THREADS = 256  # largest accepted number of threads
 read_image = partial(image_files.read_image, explain=why_unread)
 
 

@@ -39,7 +39,7 @@ class HuggingFaceBackbone(BaseModule):
 
     Raises:
         UserError: transformers has no such model or layer; the model cannot be fetched; in the forward pass, an image
-            whose sides are no multiples of the patches, so that a map would show a part of it alone.
+            whose sides are not divisible by the patch size, so that a map would cover only a part of it.
     """
 
     def __init__(

@@ -16,8 +16,8 @@ from vt.registry import MODELS
 class LoRAModel(BaseModule):
     """A frozen part of a model whose ``nn.Linear`` are adapted by MMPretrain's ``LoRALinear``.
 
-    Arguments are those of MMPretrain's class, but checkpoints hold the frozen weights too: testing, prediction and
-    export need no other file. Batch normalisations keep their statistics.
+    Unlike with MMPretrain's class, whose arguments it has, checkpoints contain the frozen weights too: testing,
+    prediction and export need no other file. Batch normalisations keep their statistics.
 
     Args:
         module: config of the part, with its weights, ``init_cfg=dict(type='Pretrained', checkpoint=...)``.

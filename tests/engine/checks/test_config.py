@@ -91,7 +91,7 @@ MISTAKES = [
     ('default_hooks.logger.type', 'LogerHook', "default_hooks.logger: there is no type 'LogerHook'; did you"),
     ('default_hooks.logger', dict(type=LoggerHook, intervall=2), "logger: LoggerHook has no argument 'intervall'"),
     ('default_hooks.chekpoint', dict(type='CheckpointHook'), 'chekpoint would add a hook beside .*checkpoint'),
-    ('default_hooks.visualisation', None, 'add a hook beside default_hooks.visualization: rename it'),
+    ('default_hooks.visualisation', None, 'add a hook beside visualization: rename it'),
 ]
 IN_SCENES = [
     ('model.neck.num_token', 3, "model.neck: VTFPN has no argument 'num_token'; did you mean num_tokens"),

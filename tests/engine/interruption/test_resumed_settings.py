@@ -97,20 +97,20 @@ def test_what_differs_is_said_and_recorded(edit, rows, kept, begun, whole, tmp_p
     [
         (
             dict(param_scheduler=[]),
-            'the schedulers in the checkpoint differ from param_scheduler: .* or add --new-schedule',
+            'the checkpoint has other schedulers than the config: .* or add --new-schedule',
         ),
         (NEW | OTHER | optimizer('Adadelta'), 'the checkpoint has the optimizer SGD, but the config has Adadelta'),
         (OTHER | optimizer('ASGD'), 'the checkpoint has the optimizer SGD, but the config has ASGD: resume with'),
         (
             dict(wrapper=dict(paramwise_cfg=dict(norm_decay_mult=0.0))),
-            'the checkpoint has 1 parameter groups, but the run has ',
+            'the checkpoint has 1 parameter groups, the run ',
         ),
         (dict(custom_hooks=[]), r'has averaged \(EMA\) weights, but the config has no EMAHook'),
         (
             dict(train_dataloader=loader(batch_size=2)) | optimizer(lr=0.5),
             'the schedule counts iterations, an epoch of the checkpoint has another number',
         ),
-        (None, r'the checkpoint does not contain the settings of its run, .*: start from its weights'),
+        (None, r'the checkpoint lacks the settings of its run \(vt.ResumeHook\): use load_from'),
     ],
 )
 def test_what_does_not_fit_is_refused(edit, message, begun):

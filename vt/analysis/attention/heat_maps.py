@@ -62,7 +62,7 @@ class HeatMapper:
         Args:
             inputs: as the network is given it, ``(1, C, height, width)`` or ``(1, C, frames, height, width)``.
             target: name or number of a class; None for that of the highest score, or of a segmentor of the most pixels
-                that are no background.
+                that are not background.
 
         Returns:
             The map, of the inputs' size without N and C, from 0 or more to 1; and the class.

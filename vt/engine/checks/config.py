@@ -106,11 +106,10 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
     _check_length(content.get('train_cfg') or {})
     for name in {*(content.get('default_hooks') or {})} - {*NAMES}:
         if near := difflib.get_close_matches(name, NAMES, n=1, cutoff=0.8):
-            words = f'default_hooks.{name} would add a hook beside default_hooks.{near[0]}'
-            raise UserError(f'{words}: rename it to {near[0]}')
+            raise UserError(f'default_hooks.{name} would add a hook beside {near[0]}: rename it to {near[0]}')
     if not cfg.filename:
         return
-    # What other settings already contain is no setting of its own.
+    # Keys that other settings contain are not settings themselves.
     roots = [part.get('data_root', '') for part in dicts_in([content[key] for key in content if 'loader' in key])]
     is_replaced = 'data_root' not in options and any(option.endswith('.data_root') for option in options)
     if not (is_replaced or any(root in (None, content.get('data_root')) for root in roots)):

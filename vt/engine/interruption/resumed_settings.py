@@ -84,8 +84,7 @@ def settle(
     """
     is_new, meta = bool(runner.cfg.get('new_schedule')), checkpoint['meta']
     if 'settings' not in meta:
-        words = 'the checkpoint does not contain the settings of its run, which vt.ResumeHook saves'
-        raise UserError(f'{words}: start from its weights with load_from')
+        raise UserError('the checkpoint lacks the settings of its run (vt.ResumeHook): use load_from for its weights')
     had = json.loads(meta['settings'])
     had[SEED] = None if asked.get(SEED) is None else meta.get('seed')
     keys = sorted(key for key in asked | had if asked.get(key) != had.get(key))
@@ -95,8 +94,7 @@ def settle(
         raise UserError(f'the checkpoint has the optimizer {then}, but the config has {now}{OTHER}')
     groups = [len(checkpoint['optimizer']['param_groups']), len(runner.optim_wrapper.optimizer.param_groups)]
     if groups[0] != groups[1]:
-        words = f'the checkpoint has {groups[0]} parameter groups, but the run has {groups[1]} (paramwise_cfg)'
-        raise UserError(f'{words}{OTHER}')
+        raise UserError(f'the checkpoint has {groups[0]} parameter groups, the run {groups[1]} (paramwise_cfg){OTHER}')
     if is_rescaled and any(not scheduler.by_epoch for scheduler in runner.param_schedulers or ()):
         if scheduled and not is_new:
             raise UserError(
@@ -105,8 +103,7 @@ def settle(
             )
         is_new = True
     if not (is_new or _schedulers_fit(runner, checkpoint)):
-        words = 'the schedulers in the checkpoint differ from param_scheduler'
-        raise UserError(f'{words}: resume with those of the checkpoint, or add {NEW}')
+        raise UserError(f'the checkpoint has other schedulers than the config: resume with its own, or add {NEW}')
     kept = {key: had.get(key) for key in keys if key == SEED or (key in scheduled and not is_new)}
     table = [(key, had.get(key), asked.get(key), (had if key in kept else asked).get(key)) for key in keys]
     if keys or is_rescaled:

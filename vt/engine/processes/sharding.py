@@ -54,8 +54,7 @@ class ShardSettings:
         units = [part for part in model.modules() if type(part).__name__ in self.units]
         if not units:
             names = sorted({type(part).__name__ for part in model.modules() if any(True for _ in part.children())})
-            words = f'no module of the model has a class of fsdp.units={list(self.units)}'
-            raise UserError(f'{words}: its classes are {", ".join(names)}')
+            raise UserError(f'fsdp.units={list(self.units)} matches no class in the model: it has {", ".join(names)}')
         for part in model.modules():
             if isinstance(part, BaseDataPreprocessor):
                 part.to(mesh.device_type)

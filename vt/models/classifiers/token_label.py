@@ -54,7 +54,7 @@ class TokenLabelClassifier(DistilledClassifier):
         self.label_smoothing = label_smoothing
 
     def build_teacher(self) -> nn.Module | None:
-        """Return the teacher, or None if there is none."""
+        """Return the teacher; None without."""
         return super().build_teacher() if self.teacher_cfg else None
 
     def loss(self, inputs: Tensor, data_samples: list[DataSample]) -> dict[str, Tensor]:
