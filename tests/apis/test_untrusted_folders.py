@@ -252,7 +252,7 @@ BAD = {
     'an expression': ('pipeline', [dict(type='Resize', interpolation='1+1')], "0.interpolation='1+1' is not allowed"),
     'a step of another size': ('pipeline', [CROP | dict(crop_size=-1)], 'is damaged: AssertionError'),
     'a shape of text': ('shape', ['3', 32, 32], "shape=['3', 32, 32] is not a valid input shape"),
-    'names beside the weights': ('classes', ['a'], 'classes is not in the config of a saved model'),
+    'names beside the weights': ('classes', ['a'], 'classes is not a key of the config of a saved model'),
     'weights of another model': (
         'model.head.num_classes',
         3,

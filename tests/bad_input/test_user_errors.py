@@ -88,7 +88,7 @@ OPTIONS = [
     ('train_cfg.val_interval=0', 'train_cfg.val_interval=0 must be at least 1'),
     ('optim_wrapper.optimizer.lr=high', "optim_wrapper.optimizer (AdamW): TypeError: '<=' not supported between inst"),
     ('speed.matmul_precision=low', "speed.matmul_precision='low' must be one of highest, high, medium"),
-    ('default_hooks.checkpoint.out_dir=x', '/tools/publish.py: remove out_dir'),
+    ('default_hooks.checkpoint.out_dir=x', '/tools/publish.py publishes them: remove out_dir'),
     (HOOK, 'vt.CheckpointHook: checkpoints are always epoch_N.pth or iter_N.pth in the work directory'),
     (f"{ADAMW},'paramwise_cfg':{{'custom_keys':{{'head':{{}}}}}}}}", 'lr_mult has no lr to multiply: set'),
     ('model.backbone.relation.num_heads=5', 'layer4.0.relation (TokenTransformer): RuntimeError: unflatten: Provided'),

@@ -29,7 +29,7 @@ def load(kind, *arguments):
 OF_SPLITS = [  # classes of the training and of the validation
     ('apple|banana|cherry', 'apple|banana|cherry', None),
     ('apple|banana|cherry', 'apple|banana|Cherry', "has the class 'Cherry' for label 2, but train"),
-    ('apple|banana|cherry', 'banana|cherry', "for label 0, but train has the class 'apple': give"),
+    ('apple|banana|cherry', 'banana|cherry', "for label 0, but train has the class 'apple': use"),
     ('apple|banana|cherry', 'apple|banana|cherry|date', "'date' for label 3, but train has no class:"),
     ('caf\u00e9|tea', 'cafe\u0301|tea', None),
     ('caf\u00e9|tea', 'caf\u00e9|te\u0430', r"class 'te\u0430' for label 1, but"),

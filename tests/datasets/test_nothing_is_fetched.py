@@ -156,7 +156,7 @@ def test_nor_has_it_a_split(address, folder, server):
     make_rows(range(4)).save_to_disk(folder.parent / 'secret')
     (folder / 'dataset_dict.json').write_text(json.dumps(dict(splits=['train', split])))
     assert len(vt.HuggingFaceDataset(str(folder))) == 12
-    words = 'secret/state.json is a link out of its folder' if split.startswith('..') else 'pets'
+    words = 'secret/state.json links to a file outside its folder' if split.startswith('..') else 'pets'
     with pytest.raises(UserError, match=words):
         vt.HuggingFaceDataset(str(folder), split)
 
@@ -183,5 +183,5 @@ def test_links_out_of_the_folder_are_not_followed(folder):
     make_splits().save_to_disk(folder)
     (file,) = folder.glob('train/*.arrow')
     file.symlink_to(file.rename(folder.parent / 'secret/data.arrow'))
-    with pytest.raises(UserError, match='is a link out of its folder'):
+    with pytest.raises(UserError, match='links to a file outside its folder'):
         vt.HuggingFaceDataset(str(folder))

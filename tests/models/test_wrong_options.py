@@ -62,7 +62,7 @@ ROWS = [
     (lambda: VTResNetCIFAR(18)(torch.randn(1, 3, 7, 8)), r'7x8 pixels is too small .* at least 8x8 are required'),
     (lambda: VTResNet(18, positions=('layer5',)), r"positions=\('layer5',\) must be a list of distinct names"),
     (lambda: VTResNet(18, frozen_stages=5), 'frozen_stages=5 does not exist; the last is 4'),
-    (lambda: VTResNet(18, out_type='maps'), "out_type='maps' is neither"),
+    (lambda: VTResNet(18, out_type='maps'), "out_type='maps' must be"),
     (lambda: VTBackbone(REGNET, 100)(IMAGE), r'in_channels=100, but RegNet returns \(2, 384, 2, 2\)'),
     # The survey's.
     (lambda: stages(stage=dict(attention=CLASS)), 'has 0 class tokens, but ClassAttention requires 1'),

@@ -56,7 +56,7 @@ def test_videos_of_kinetics_that_are_not_there_are_left_out(tmp_path):
     (tmp_path / 'train').mkdir()
     (tmp_path / 'train' / f'{STEMS[1]}.mp4').write_bytes(b'')
     assert listed(VideoDataset(**options)) == [(f'{STEMS[1]}.mp4', 0)]
-    with pytest.raises(UserError, match=r"train\.csv has the label 'tap dancing', which is no class"):
+    with pytest.raises(UserError, match=r"train\.csv has the label 'tap dancing', which is not a class"):
         VideoDataset(**options, classes=['abseiling'])
 
 

@@ -29,7 +29,7 @@ from .reading import Checkpoint, read
 PRETRAINED = ('Pretrained', PretrainedInit)  # types of ``init_cfg`` that name a file
 LOADED: WeakSet[nn.Module] = WeakSet()  # parts that have loaded their ``init_cfg`` by this module
 # Advice for a file that does not fit.
-WHOLE = 'use the config that it was trained with'
+WHOLE = 'give the config that it was trained with'
 PART = (
     'give a file of the same model, or set may_differ or prefix beside checkpoint in init_cfg, or may_differ in '
     'default_hooks.weights_match of the config'

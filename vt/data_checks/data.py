@@ -278,5 +278,5 @@ def find_duplicates(source: Source, train: Sequence[Source]) -> Iterator[Problem
     advice = '; set test_mode=True, as for MNIST and similar data sets' if len(found) == len(source.dataset) else ''
     for sample in found:
         what = 'image' if sample.num_frames is None else 'video'
-        message = f'is the same {what} as {trained[sample.key].name} in train: {share}{"" if sample.path else advice}'
+        message = f'is the same {what} as {trained[sample.key].name} of train: {share}{"" if sample.path else advice}'
         yield Problem('duplicate', sample.name, message)

@@ -72,7 +72,11 @@ REFUSED = 'run contains files of an earlier run'
         (EARLIER | {'interrupted_iter_12.pth': 12}, 'auto', 'run/interrupted_iter_12.pth'),
         (EARLIER, None, f'{REFUSED} (epoch_2.pth): --resume continues from epoch_2.pth; or choose another --work-dir'),
         (EARLIER, 'run/epoch_1.pth', REFUSED),
-        (EARLIER | {'epoch_3.pth': 0}, 'run/epoch_3.pth', 'are not those of a checkpoint; --resume continues from'),
+        (
+            EARLIER | {'epoch_3.pth': 0},
+            'run/epoch_3.pth',
+            'does not begin like a checkpoint of torch.save; --resume continues from',
+        ),
         (EARLIER, 'other/epoch_7.pth', REFUSED),
         (EARLIER, 'https://host/epoch_7.pth', REFUSED),
         ({'interrupted_iter_7.pth': 7}, None, REFUSED),
