@@ -59,7 +59,7 @@ def take_step(path):
         try:
             raise AssertionError(describe(cfg))
         except UserError as error:
-            assert "type='vt.HuggingFaceBackbone' is none of the types of saved models" in str(error)
+            assert "type='vt.HuggingFaceBackbone' is not allowed in a saved model" in str(error)
     else:
         assert describe(cfg)['model']  # it can be saved as a folder
     side = 70 if 'dinov2' in path else 64  # of patches of 14

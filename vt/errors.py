@@ -1,4 +1,4 @@
-"""User errors, apart from unexpected ones."""
+"""Errors that a user can correct; others are unexpected."""
 
 
 class UserError(ValueError):
@@ -10,7 +10,7 @@ class UserError(ValueError):
 
 
 class DamagedError(UserError):
-    """File of others whose data cannot be interpreted; the cause is the original error."""
+    """Untrusted file that is damaged or cannot be parsed; ``__cause__`` is the original error."""
 
 
 class FileError(UserError, OSError):

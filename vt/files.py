@@ -136,7 +136,7 @@ def read_lines(path: str | os.PathLike) -> list[str]:
     try:
         return content.decode('utf-16' if is_utf16 else 'utf-8-sig').splitlines()
     except UnicodeDecodeError as error:
-        raise UserError(f'{path} is not text in UTF-8: save it in this encoding') from error
+        raise UserError(f'{path} is not UTF-8 text: save it in this encoding') from error
 
 
 def read_names(path: str | os.PathLike) -> list[str]:
@@ -188,7 +188,7 @@ def check_shape(value: Any, shape: Any, where: str) -> None:
 
 @contextlib.contextmanager
 def interpreting(source: str | os.PathLike, hint: str = '') -> Iterator[None]:
-    """Interpret a file or folder of others within the block, in which its data may cause any error.
+    """Parse an untrusted file or folder within the block, in which its data may cause any error.
 
     Args:
         source: the file or folder, which begins error messages.
@@ -196,14 +196,14 @@ def interpreting(source: str | os.PathLike, hint: str = '') -> Iterator[None]:
 
     Raises:
         FileError: it cannot be read.
-        DamagedError: its data cannot be interpreted.
-        UserError: another user error, with the name of the source; or it needs more memory than there is.
+        DamagedError: its data cannot be parsed.
+        UserError: another user error, with the name of the source; or it needs more memory than is available.
     """
     try:
         yield
     except Exception as error:
         if isinstance(error, MemoryError) or type(error).__name__ == 'OutOfMemoryError':  # of PyTorch, not needed here
-            raise UserError(f'{source} needs more memory than there is') from error
+            raise UserError(f'{source} needs more memory than is available') from error
         is_told = isinstance(error, UserError)
         if is_told and str(source) in str(error):
             raise
@@ -216,7 +216,7 @@ def interpreting(source: str | os.PathLike, hint: str = '') -> Iterator[None]:
 
 
 def file_in(folder: str | os.PathLike, name: str) -> Path:
-    """Return the path of a file in a folder of others, from which no link leads out.
+    """Return the path of a file in an untrusted folder; a link that leads out of the folder is refused.
 
     Links of a snapshot in the cache of huggingface_hub lead to ``blobs``, in the same folder of a repository.
 
@@ -227,7 +227,7 @@ def file_in(folder: str | os.PathLike, name: str) -> Path:
     roots = [root, root.parents[1] / 'blobs'] if root.parent.name == 'snapshots' else [root]
     target = Path(os.path.realpath(path))
     if not any(target.is_relative_to(each) for each in roots):
-        raise UserError(f'{path} is a link out of its folder, which is not followed: copy the file into the folder')
+        raise UserError(f'{path} links to a file outside its folder: copy the file into the folder')
     return path
 
 

@@ -1,4 +1,4 @@
-"""Commands in messages, in the form in which the person started VT."""
+"""Commands in messages, in the form in which the user started VT."""
 
 import os
 import shlex
@@ -11,7 +11,7 @@ STARTS = ('vt', 'python -m vt')
 
 
 def typed_start() -> str:
-    """Return what the person typed before the arguments: ``vt train``, ``python -m vt train``, ``python own.py``.
+    """Return what the user typed before the arguments: ``vt train``, ``python -m vt train``, ``python own.py``.
 
     The path of a file is from the working directory, where it is in it.
     """

@@ -83,13 +83,13 @@ def check_frames(size: tuple[int, int], number: int = 1) -> None:
 
 
 def check_scores(
-    size: tuple[int, int], num_classes: int, name: str, advice: str = "take type='vt.LargeImageSegmentor'"
+    size: tuple[int, int], num_classes: int, name: str, advice: str = "use type='vt.LargeImageSegmentor'"
 ) -> None:
     """Raise a UserError if the scores of an image, one per pixel and class, would take many gigabytes."""
     if math.prod(size) * num_classes > VALUES * max_pixels():
         most = VALUES * max_pixels() // num_classes / 10**6
-        reason = f'{num_classes} classes take at most {most:.0f} million'
-        raise UserError(f'{name} has {size[0]}x{size[1]} pixels: {reason}; {advice}')
+        reason = f'with {num_classes} classes at most {most:.0f} million are supported'
+        raise UserError(f'{name} has {size[0]}x{size[1]} pixels, too many: {reason}; {advice}')
 
 
 def drawn_size(size: tuple[int, int]) -> tuple[int, int]:

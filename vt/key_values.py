@@ -20,12 +20,12 @@ def parse_options(settings: Sequence[str]) -> dict[str, Any]:
     for setting in settings:
         key, sign, text = setting.partition('=')
         if not sign:
-            raise UserError(f'{setting!r} is not of the form key=value')
+            raise UserError(f'{setting!r} must have the form key=value')
         try:
             options[key] = parse_value(text, PATHS.fullmatch(key.rpartition('.')[2]) is not None)
         except (ValueError, SyntaxError, RecursionError) as error:
-            words = "a list is [a,b], a dict {'type': 'A'}, with quotes around its texts"
-            raise UserError(f'{setting} cannot be read: {words}') from error
+            words = "write a list as [a,b], and a dict with quotes around strings, {'type': 'A'}"
+            raise UserError(f'{setting} cannot be parsed: {words}') from error
     return options
 
 

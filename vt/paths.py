@@ -1,4 +1,4 @@
-"""Paths of the files that a user gives, and of what is written: checked before any work is done, and distinct."""
+"""Paths of input files, and of output files: checked before any work is done, and distinct."""
 
 import os
 import sys
@@ -19,9 +19,9 @@ def check_output(out: str | Path | None, *inputs: str | Path | None) -> None:
         return
     out = Path(out)
     if out.is_dir():
-        raise UserError(f'{out} is a folder: give the name of a file to write')
+        raise UserError(f'{out} is a folder: give the path of a file to write')
     if out.exists() and any(path and os.path.exists(path) and out.samefile(path) for path in inputs):
-        raise UserError(f'{out} is an input and would be overwritten: give another file to write')
+        raise UserError(f'{out} is an input and would be overwritten: choose another file to write')
     if out.is_file() or not out.exists():  # no device such as /dev/stdout
         check_folder(Path(os.path.realpath(out)).parent)
 
@@ -34,7 +34,7 @@ def check_folder(folder: Path) -> None:
         with temporary_folder(folder):
             pass
     except OSError as error:
-        raise UserError(f'{folder} is no folder that can be written to ({error.strerror}): give another') from error
+        raise UserError(f'cannot write to folder {folder} ({error.strerror}): choose another one') from error
 
 
 def find_files(inputs: Iterable[str], extensions: tuple[str, ...]) -> dict[str, Path]:
@@ -55,7 +55,7 @@ def find_files(inputs: Iterable[str], extensions: tuple[str, ...]) -> dict[str, 
         if not found:
             raise UserError(f'{given} contains no file that ends in {", ".join(extensions)}, but {listed}')
         if others:
-            print(f'warning: {given} contains files of other kinds, which are left out: {listed}', file=sys.stderr)
+            print(f'warning: {given} contains files of other types, which are skipped: {listed}', file=sys.stderr)
         for path, own in found.items():
             files.setdefault(os.path.abspath(path), (path, own))
     times = Counter(own for _, own in files.values())
@@ -71,11 +71,11 @@ def check_paths(kept: Iterable[str | Path], written: Iterable[Path], folder: Pat
     if folder is None:
         return
     if folder.exists() and not folder.is_dir():
-        raise UserError(f'{option} {folder} is a file where a folder is needed')
+        raise UserError(f'{option} {folder} is a file: give a folder')
     taken = {Path(file).resolve() for file in kept}
     for path in written:
         if (folder / path).resolve() in taken:
-            raise UserError(f'{folder / path} would be overwritten: give another folder than {option} {folder}')
+            raise UserError(f'{folder / path} would be overwritten: choose another folder for {option}')
 
 
 def mask_paths(

@@ -1,4 +1,4 @@
-"""The private names of other packages that VT uses, each with the reason."""
+"""Private names of other packages that VT uses, each with the reason."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -47,13 +47,13 @@ def check_class_names(names: Any, source: str, number: int | None = None) -> tup
     characters; or there is a UserError that begins with ``source``, their location.
     """
     if isinstance(names, (str, bytes)) or not isinstance(names, (Sequence, set, frozenset)):
-        raise UserError(f'{source} is {printable(repr(names), 80)}, not a list of names of classes')
+        raise UserError(f'{source} is {printable(repr(names), 80)}, not a list of class names')
     for index, name in enumerate(names):
         if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME or any(map(is_control, name)):
             words = f'must be 1 to {MAX_NAME} characters of UTF-8 without control characters'
             raise UserError(f'name {index} of {source} {words}, not {printable(repr(name), 80)}')
     if number is not None and len(names) != number:
-        raise UserError(f'{source} holds {len(names)} names of classes, the model has {number} classes')
+        raise UserError(f'{source} has {len(names)} class names, but the model has {number} classes')
     return tuple(names)
 
 

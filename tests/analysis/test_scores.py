@@ -59,9 +59,9 @@ def test_seeds_of_a_label_are_a_row_against_the_first():
 @pytest.mark.parametrize(
     ('added', 'labels', 'words'),
     [
-        (OTHER, ['none'], r"no records of 'none'; there are: norm, other, plain"),
+        (OTHER, ['none'], r"no records of 'none'; labels are norm, other, plain"),
         (record('other', 0, 10.0, metric='mIoU'), [], 'mIoU and top-1 cannot be compared'),
-        (record('plain', 0, 50.0), [], r"a seed of 'plain' occurs twice: give each run"),
+        (record('plain', 0, 50.0), [], r"'plain' has two runs with the same seed: give each run"),
         (record('plain', 2, 50.0) | dict(config='b.py'), [], "the runs of 'plain' differ in config"),
         (record('plain', 2, 50.0) | dict(length='90 epochs'), [], r'length \(10 epochs, 90 epochs\): give them other'),
     ],

@@ -127,11 +127,11 @@ BLACK = np.zeros((40, 40, 3), np.uint8)
     [
         (CLASSIFIER, lambda inferencer: inferencer(BLACK, batch_size=0), 'batch_size=0 must be at least 1'),
         (CLASSIFIER, lambda inferencer: inferencer('none.png'), 'there is no image '),
-        (CLASSIFIER, lambda inferencer: inferencer('text.png'), 'is no image'),
+        (CLASSIFIER, lambda inferencer: inferencer('text.png'), 'is not a readable image'),
         (CLASSIFIER, lambda inferencer: apis.extract_tokens(inferencer.model, BLACK), 'images is a single image'),
-        (CLASSIFIER, lambda inferencer: apis.extract_tokens(inferencer.model, [BLACK / 1.0]), r'3\), float64'),
+        (CLASSIFIER, lambda inferencer: apis.extract_tokens(inferencer.model, [BLACK / 1.0]), r'3\) and dtype float64'),
         (VIDEOS, lambda inferencer: inferencer('gone.mp4'), r'^there is no video .*gone.mp4$'),
-        (VIDEOS, lambda inferencer: inferencer(BLACK), 'takes videos: give the path of a file, not an array'),
+        (VIDEOS, lambda inferencer: inferencer(BLACK), 'requires videos: pass the path of a file, not an array'),
     ],
 )
 def test_what_can_not_be_predicted_is_one_line(name, call, message, small_model, tmp_path, monkeypatch):

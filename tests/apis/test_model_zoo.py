@@ -33,7 +33,7 @@ def test_every_config_has_one_name_and_is_found_by_it():
     [
         (['vt-resnet18_digit'], {}, "there is no model 'vt-resnet18_digit': did you mean vt-resnet18_digits or "),
         (['qqqq'], {}, "there is no model 'qqqq': vt.apis.list_models"),
-        (['vt-resnet18_digits', True], {}, 'there are no published weights of vt-resnet18_digits: train it, and give'),
+        (['vt-resnet18_digits', True], {}, 'there are no published weights for vt-resnet18_digits: train it, and give'),
         (['vt-resnet18_digits', 'nowhere.pth'], {}, 'there is no checkpoint nowhere.pth'),
         (['vt-resnet18_digits'], dict(backbone=dict(depht=34)), "model.backbone: VTResNet has no argument 'depht'"),
         (['vt-resnet18_digits'], dict(backbone=dict(groups=3)), 'in_channels=256 is not divisible by groups=3'),
@@ -72,7 +72,7 @@ def test_a_model_has_its_checkpoint_its_config_and_its_classes(tmp_path):
         assert loaded.cfg.model.backbone.num_tokens == 4
         assert loaded.dataset_meta['classes'] == tuple('0123456789')
     assert apis.get_model('vt-resnet18-half_digits', head=dict(num_classes=3)).head.fc.out_features == 3
-    with pytest.raises(UserError, match="is not the model's: "):
+    with pytest.raises(UserError, match='does not fit the model: '):
         apis.get_model('vt-resnet18-half_digits', checkpoint)
 
 

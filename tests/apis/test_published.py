@@ -119,13 +119,13 @@ def test_frames_are_prepared_and_classes_named_as_torchvision_does(caches):
 @pytest.mark.parametrize(
     ('name', 'library', 'message'),
     [
-        ('vt-resnet18_digits', 'timm', 'timm has no known weights of vt-resnet18_digits: it has weights of cait-s24'),
+        ('vt-resnet18_digits', 'timm', 'timm has no known weights for vt-resnet18_digits: it has weights for cait-s24'),
         (SWIN, 'timm', rf'timm://{SWIN_FILE} was not downloaded \(.*\): correct the name, connect to the internet'),
-        (SWIN, 'hf://a/b', 'hf://a/b is not loaded, because hf:// is not supported: download it and give its'),
+        (SWIN, 'hf://a/b', 'hf://a/b cannot be loaded, hf:// is not supported: download it and give its'),
         ('timm:no_such', 'timm', 'timm:no_such: timm has no published weights of this name: timm.list_pretrained'),
         ('timm:resnt18', 'timm', 'timm:resnt18: timm has no published weights of this name: did you mean resnet18 or'),
         (SWIN, 'timm://resnet18.a1_in', r'\(Invalid .*\): did you mean resnet18.a1_in1k or'),
-        (TWO_HEADS, 'timm', r"the classifier of .+ is \('head', 'head_dist'\): it must be one layer"),
+        (TWO_HEADS, 'timm', r"the classifier of .+ must be one layer, not \('head', 'head_dist'\)"),
         (SWIN, 'timm://no_such_model', r'timm://no_such_model was not downloaded \(Unknown model \(no_such_model\)\)'),
     ],
 )
@@ -153,7 +153,7 @@ def test_other_weights_have_no_preparation(caches):
         assert find_preparation(address) is None
     for config in (ROOT / 'configs/swin' / f'{SWIN}.py', SWIN.upper()):
         assert find_weights(resolve_config(config), 'timm') == f'timm://{SWIN_FILE}'
-    with pytest.raises(UserError, match='timm has no known weights of this config'):
+    with pytest.raises(UserError, match='timm has no known weights for this config'):
         find_weights(Config(dict(model=dict())), 'timm')
     torch.save(dict(meta=dict(epoch=1, iter=5)), caches / 'epoch_1.pth')
     words = f'not the folder of a saved model .*: give a checkpoint, such as {re.escape(str(caches / "epoch_1.pth"))}'
@@ -200,10 +200,12 @@ def test_images_have_the_models_own_size(caches, monkeypatch):
     model = apis.get_model('deit-small_16xb64-300e_in1k', 'timm', backbone=dict(image_size=112))
     resize, crop = model.cfg.test_dataloader.dataset.pipeline[1:3]
     assert (resize['scale'], crop['crop_size']) == (124, 112)  # 248 and 224 of the published
-    said = "images as published at the model's size, not 224x224: shorter side 124 (bicubic), centre 112x112, mean"
+    said = (
+        "images are preprocessed as published at the model's size, not 224x224: shorter side 124 (bicubic), centre 112"
+    )
     assert said in lines[0]
     assert model(torch.zeros(1, 3, 112, 112), mode='tensor').shape == (1, 1000)
-    with pytest.raises(UserError, match=r'image_size=\(112, 224\): published images are square'):
+    with pytest.raises(UserError, match=r'image_size=\(112, 224\): published weights expect square images'):
         apis.get_model('deit-small_16xb64-300e_in1k', 'timm', backbone=dict(image_size=(112, 224)))
 
 
@@ -237,7 +239,10 @@ def test_any_classifier_of_timm_predicts_and_is_fine_tuned(caches, photo, monkey
     best = apis.get_model(MOBILE, 'timm').dataset_meta['classes'][scores.argmax()]
     monkeypatch.setenv('COLUMNS', '300')
     result = succeed(call('predict.py', MOBILE, 'timm', photo, cwd=caches))
-    assert 'images as published: shorter side 256 (bicubic), centre 224x224, mean 123.675, 116.28' in result.stdout
+    assert (
+        'images are preprocessed as published: shorter side 256 (bicubic), centre 224x224, mean 123.675, 116.28'
+        in result.stdout
+    )
     assert f'{best} {100 * scores.max():.1f} %' in result.stdout
     succeed(call('analysis/show_heat_maps.py', MOBILE, 'timm', photo, cwd=caches))  # without the data
     for index, digit in enumerate(vt.Digits('test', digits=(3, 8))):

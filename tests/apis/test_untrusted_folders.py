@@ -245,15 +245,19 @@ BAD = {
     'too deep': ('[' * 200_000, 'is damaged: RecursionError: '),
     'no number': ('model.backbone.num_tokens', float('nan'), 'num_tokens=nan is not a string, or a number up to 131'),
     'another format': ('format', 1, 'is not a model of visual-transformers in format 4'),
-    'a function': ('model.neck.type', 'os.system', "neck.type='os.system' is none of the types of saved models"),
-    'another scope': ('scope', 'os', "scope='os' is none of mmpretrain, mmseg"),
+    'a function': ('model.neck.type', 'os.system', "neck.type='os.system' is not allowed in a saved model"),
+    'another scope': ('scope', 'os', "scope='os' must be one of mmpretrain, mmseg"),
     'weights to begin from': ('model.init_cfg', {}, "model has the key 'init_cfg', which is not allowed"),
     'a wrong number': ('model.backbone.depth', 'eighteen', "depth='eighteen' is not allowed in a saved model"),
     'an expression': ('pipeline', [dict(type='Resize', interpolation='1+1')], "0.interpolation='1+1' is not allowed"),
     'a step of another size': ('pipeline', [CROP | dict(crop_size=-1)], 'is damaged: AssertionError'),
-    'a shape of text': ('shape', ['3', 32, 32], "shape=['3', 32, 32] is not the shape of an input"),
-    'names beside the weights': ('classes', ['a'], 'classes is not in the config of a saved model'),
-    'weights of another model': ('model.head.num_classes', 3, "is not the model's: head.fc.weight is (10, 64)"),
+    'a shape of text': ('shape', ['3', 32, 32], "shape=['3', 32, 32] is not a valid input shape"),
+    'names beside the weights': ('classes', ['a'], 'classes is not a key of the config of a saved model'),
+    'weights of another model': (
+        'model.head.num_classes',
+        3,
+        'does not fit the model: head.fc.weight has shape (10, 64)',
+    ),
 }
 
 
@@ -286,7 +290,10 @@ def test_a_scope_that_its_parts_replace_is_not_imported(saved, trapped, watch):
     for part in (content['model'], *content['pipeline']):
         part['_scope_'] = 'mmpretrain'
     write_into(folder, content)
-    with watch.events() as events, pytest.raises(UserError, match="scope='trap_module' is none of mmpretrain, mmseg"):
+    with (
+        watch.events() as events,
+        pytest.raises(UserError, match="scope='trap_module' must be one of mmpretrain, mmseg"),
+    ):
         apis.get_model(folder, head=dict(num_classes=10))
     assert not [each for each in events if 'trap_module' in each[1]]
 
@@ -326,5 +333,5 @@ def test_a_file_that_is_missing_or_a_link_out_of_its_folder_is_refused(name, sav
     as_checkpoint = [lambda folder: apis.get_model('vt-resnet18_digits', folder)] * (name == 'model.safetensors')
     for folder in (snapshot, elsewhere):
         for read in (*READERS, *as_checkpoint):
-            with pytest.raises(UserError, match=rf'{name} is a link out of its folder, which is not followed: copy'):
+            with pytest.raises(UserError, match=rf'{name} links to a file outside its folder: copy'):
                 read(folder)

@@ -38,7 +38,7 @@ def test_a_bad_file_is_named_before_training(videos):
     (videos / 'data/videos/dog/bad.avi').write_bytes(b'this is no video, whatever its name says\n')
     line = refuse(videos, VIDEOS)
     assert 'train data: data/videos/dog/bad.avi cannot be read: ' in line
-    assert 'finds no video in it' in line
+    assert 'cannot open it as a video' in line
 
 
 def test_a_bad_file_is_named_while_training(videos):

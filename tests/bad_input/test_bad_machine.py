@@ -38,7 +38,7 @@ def test_no_rights(path, mode, folder):
         result = run_forked(LIMITED, 'rights', ROOT / 'tools/train.py', *arguments, cwd=folder)
     finally:
         (folder / path).chmod(0o755)
-    assert_one_line(result, 'no permission for ')
+    assert_one_line(result, 'permission denied for ')
 
 
 def test_a_port_in_use(tmp_path):
@@ -144,5 +144,6 @@ def test_a_library_that_the_system_lacks(tmp_path):
     env = dict(os.environ, PYTHONPATH=f'{tmp_path}:{ROOT}')
     result = run('test.py', 'config.py', 'a.pth', cwd=tmp_path, env=env)
     assert_one_line(
-        result, 'the system lacks libdraw.so.1: install the package that has it (for OpenCV: apt-get install'
+        result,
+        'the system library libdraw.so.1 is missing: install the package that contains it (for OpenCV: apt-get install',
     )

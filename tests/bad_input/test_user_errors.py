@@ -55,9 +55,12 @@ TEXTS = [
 # Of lines that are added to the images' config.
 LINES = [
     ("val_evaluator['topk'] = (1, 5)", 'in Accuracy: ValueError: Top-5 accuracy is unavailable since the number of ca'),
-    (MATRIX, 'save_best=auto: confusion_matrix/result is not a score of val_evaluator that is a single number'),
-    (SUPPORT, 'default_hooks.checkpoint.save_best=single-label/support: the name does not say whether more or less is'),
-    ("default_hooks = dict(checkpoint=dict(save_best='acc'))", 'a single number; set one of accuracy/top1'),
+    (MATRIX, 'save_best=auto: confusion_matrix/result is not a scalar score of val_evaluator'),
+    (SUPPORT, 'default_hooks.checkpoint.save_best=single-label/support: the name does not say whether a greater or'),
+    (
+        "default_hooks = dict(checkpoint=dict(save_best='acc'))",
+        'not a scalar score of val_evaluator; set one of accuracy/top1',
+    ),
     ("custom_hooks = [dict(type='EarlyStoppingHook', monitor='accuracy')]", 'EarlyStoppingHook.monitor=accuracy: acc'),
     ("param_scheduler = [dict(type='ReduceOnPlateauLR', monitor='top5')]", 'param_scheduler.monitor=top5: top5 is not'),
     ("train_cfg['val_begin'] = 5", 'train_cfg.val_begin=5, but the run has max_epochs=1: it would not validate; lower'),
@@ -85,8 +88,8 @@ OPTIONS = [
     ('train_cfg.val_interval=0', 'train_cfg.val_interval=0 must be at least 1'),
     ('optim_wrapper.optimizer.lr=high', "optim_wrapper.optimizer (AdamW): TypeError: '<=' not supported between inst"),
     ('speed.matmul_precision=low', "speed.matmul_precision='low' must be one of highest, high, medium"),
-    ('default_hooks.checkpoint.out_dir=x', '/tools/publish.py: remove out_dir'),
-    (HOOK, 'vt.CheckpointHook: checkpoints are epoch_N.pth or iter_N.pth in the work directory'),
+    ('default_hooks.checkpoint.out_dir=x', '/tools/publish.py publishes them: remove out_dir'),
+    (HOOK, 'vt.CheckpointHook: checkpoints are always epoch_N.pth or iter_N.pth in the work directory'),
     (f"{ADAMW},'paramwise_cfg':{{'custom_keys':{{'head':{{}}}}}}}}", 'lr_mult has no lr to multiply: set'),
     ('model.backbone.relation.num_heads=5', 'layer4.0.relation (TokenTransformer): RuntimeError: unflatten: Provided'),
     ('model.head.num_classes=7', 'model.head has num_classes=7, but the Digits data set has 10 classes; set model.hea'),
@@ -98,39 +101,39 @@ PREDICT, SHOW, EXPLORE, PROBE = (
     f'{tool}.py digits.py digits.pth' for tool in ('predict', 'analysis/show_tokens', 'explore', 'probe')
 )  # fmt: skip
 SHUFFLED = 'test_dataloader.sampler.shuffle='
-OVER = 'is an input and would be overwritten: give another file to write'
+OVER = 'is an input and would be overwritten: choose another file to write'
 COMMANDS = [
-    (f'train.py {VT} --find-batch-size --resume', '--find-batch-size needs a single process without --resume'),
-    (f'train.py {VT} --new-schedule', '--new-schedule is for a resumed run: add --resume'),
+    (f'train.py {VT} --find-batch-size --resume', '--find-batch-size requires a single process, without --resume'),
+    (f'train.py {VT} --new-schedule', '--new-schedule requires --resume'),
     (f'train.py {VT} --resume nowhere.pth', 'there is no checkpoint to resume from nowhere.pth'),
     (f'train.py {VT} --cfg-options load_from=nowhere.pth', 'there is no checkpoint for load_from: nowhere.pth'),
     (f'train.py {IN1K}', 'there is no data/imagenet: put it there, or correct its path'),
     (f'train.py {ADVANCED}', 'there is no checkpoint work_dirs/resnet18_digits/epoch_15.pth: train the model first,'),
     (f'train.py {VT} --work-dir zero.png', 'is a file where a folder is needed'),
-    ('test.py digits.py digits.pth --out m.txt', '--out m.txt: metrics are written as .json'),
-    ('test.py scenes.py scenes.pth --out digits.py/maps', 'digits.py is no folder that can be written to'),
-    ('test.py digits.py digits.pth --heat-maps', '--heat-maps needs --report FOLDER'),
+    ('test.py digits.py digits.pth --out m.txt', '--out m.txt must be a .json file for metrics'),
+    ('test.py scenes.py scenes.pth --out digits.py/maps', 'cannot write to folder digits.py'),
+    ('test.py digits.py digits.pth --heat-maps', '--heat-maps requires --report FOLDER'),
     (f'test.py digits.py digits.pth --report r --cfg-options {SHUFFLED}True', f'set {SHUFFLED}False'),
     (f'test.py {LIP} scenes.pth --tta', 'left and right are classes'),
     (f'{PREDICT} empty', 'empty contains no file that ends in .bmp'),
-    ('predict.py digits.pth data/a.png', 'digits.pth is no config: give a config, and then the weights'),
-    ('test.py given.safetensors digits.pth', '--show given.safetensors --save-config model.py writes its own, if'),
+    ('predict.py digits.pth data/a.png', 'digits.pth is not a config: give a config first, and then the'),
+    ('test.py given.safetensors digits.pth', '--show given.safetensors --save-config model.py writes its config, if'),
     ('train.py saved', 'saved saved INPUT predicts with the saved model in this folder'),
-    ('predict.py saved data/a.png', 'three arguments are needed: python'),
-    ('predict.py digits.py gone.pth data --out folder.json', 'folder.json is a folder: give the name of a file to wr'),
-    (f'{PREDICT} data --out r.txt', '--out r.txt: results are written as .json or .csv'),
-    (f'{PREDICT} data --out-dir data', 'would be overwritten: give another folder than --out-dir data'),
-    (f'{PREDICT} data --masks masks', '--masks needs a segmentor'),
+    ('predict.py saved data/a.png', 'CONFIG, CHECKPOINT and INPUT are required: python'),
+    ('predict.py digits.py gone.pth data --out folder.json', 'folder.json is a folder: give the path of a file to wr'),
+    (f'{PREDICT} data --out r.txt', '--out r.txt: the name must end in .json or .csv'),
+    (f'{PREDICT} data --out-dir data', 'would be overwritten: choose another folder for --out-dir'),
+    (f'{PREDICT} data --masks masks', '--masks requires a segmentation model'),
     (f'{PREDICT} data --workers 100000', '--workers 100000 must be from 0 to 256'),
     (f'{PREDICT} data --top-k 0', '--batch-size 8 and --top-k 0 must be at least 1'),
-    ('predict.py scenes.py scenes.pth data --masks data', 'data/a.png would be overwritten: give another folder than'),
+    ('predict.py scenes.py scenes.pth data --masks data', 'data/a.png would be overwritten: choose another folder for'),
     (f'benchmark.py {VT} --sizes 64x', '--sizes 64x is not a size: write 224 or 800x1216'),
     (f'benchmark.py {VT} --devices cuda:99', "device 'cuda:99' cannot be used"),
-    (f'benchmark.py {VT} {VT}', 'two of the models have the same name'),
+    (f'benchmark.py {VT} {VT}', 'two models have the same name'),
     (f'{PROBE} --layers backbone.none', "no layer 'backbone.none'; its blocks are backbone.layer1.0"),
-    (f'{PROBE} --cfg-options train_dataloader=None', 'the config lacks one of them'),
-    (f'sweep.py {VT} train_cfg.a=1 train_cfg.a=2', 'train_cfg.a is given twice: give all its'),
-    (f'sweep.py {VT} model.backbone.out_indices=[1,2', 'cannot be read: a list is [a,b]'),
+    (f'{PROBE} --cfg-options train_dataloader=None', 'training images require train_dataloader'),
+    (f'sweep.py {VT} train_cfg.a=1 train_cfg.a=2', 'train_cfg.a is given twice: give all values'),
+    (f'sweep.py {VT} model.backbone.out_indices=[1,2', 'cannot be parsed: write a list as [a,b]'),
     ('analysis/report.py runs work_dirs/none', 'there is no work_dirs/none/training.json'),
     ('analysis/show_tokens.py plain.py digits.pth tokens.png', f'tokens.png {OVER}'),
     (f'{SHOW} data/a.png --out ./data/a.png', f'a.png {OVER}'),
@@ -208,7 +211,7 @@ def test_a_traceback_is_shown_on_request_alone_and_lies_in_the_log(tmp_path):
     result = train(tmp_path, DIGITS, options=['model.head.in_channels=60'])
     assert_one_line(result, words)
     (log,) = (tmp_path / 'work_dirs/config').glob('*/*.log')
-    assert f'(the whole traceback: {log.relative_to(tmp_path)})' in result.stderr
+    assert f'(full traceback: {log.relative_to(tmp_path)})' in result.stderr
     assert 'Traceback (most recent call last)' in log.read_text()
     result = train(tmp_path, DIGITS, '--traceback', options=['model.head.in_channels=60'])
     assert result.returncode == 1

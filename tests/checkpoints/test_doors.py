@@ -79,7 +79,7 @@ OURS = {
 
 @pytest.mark.parametrize('door', LIBRARIES | OURS)
 def test_no_door_runs_it(door, hostile, marker):
-    refused = r'hostile\.pth is not loaded: it asks for builtins.exec, .+ add --trust-checkpoint$'
+    refused = r'hostile\.pth is not loaded: it contains builtins.exec, .+ add --trust-checkpoint to the command, .+$'
     if door in LIBRARIES:
         with weights_only(), pytest.raises(ValueError, match=refused):
             LIBRARIES[door](hostile)
@@ -107,7 +107,7 @@ def test_names_of_downloaded_files(name, caches, marker):
     zoos = mmengine_checkpoint.get_torchvision_models(), mmengine_checkpoint.get_external_models()
     path = caches / zoos[kind != 'torchvision'][model].rpartition('/')[2]
     in_checkpoint('exec')(path, marker)
-    with weights_only(), pytest.raises(ValueError, match=r'it asks for builtins\.exec'):
+    with weights_only(), pytest.raises(ValueError, match=r'it contains builtins\.exec'):
         CheckpointLoader.load_checkpoint(name)
     assert not marker.exists()
     torch.save(dict(state_dict={'backbone.a': torch.ones(1)}), path)
@@ -123,7 +123,7 @@ def test_addresses(tmp_path, caches, hostile, marker):
         address = f'http://127.0.0.1:{server.server_port}'
         assert CheckpointLoader.load_checkpoint(f'{address}/good.pth')['a'] == 1
         for _ in range(2):  # fetched, then from the cache
-            with pytest.raises(ValueError, match=r'hostile\.pth is not loaded: it asks for builtins.exec'):
+            with pytest.raises(ValueError, match=r'hostile\.pth is not loaded: it contains builtins.exec'):
                 CheckpointLoader.load_checkpoint(f'{address}/hostile.pth')
         with pytest.raises(OSError, match=r'none\.pth was not downloaded \(.+\): correct the name'):
             CheckpointLoader.load_checkpoint(f'{address}/none.pth')
@@ -136,7 +136,7 @@ def test_libraries_that_load_by_themselves(hostile, marker, monkeypatch):
     with weights_only(), pytest.raises(Exception, match='Weights only load failed'):
         torch.load(hostile, weights_only=False)
     config = dict(type='mmpretrain.TimmClassifier', model_name='resnet18', checkpoint_path=str(hostile))
-    with pytest.raises(Exception, match=r'hostile\.pth is not loaded: it asks for builtins.exec'):
+    with pytest.raises(Exception, match=r'hostile\.pth is not loaded: it contains builtins.exec'):
         build_classifier(config, None)
     assert not marker.exists()
     torch.load(hostile, weights_only=False)
@@ -146,9 +146,9 @@ def test_libraries_that_load_by_themselves(hostile, marker, monkeypatch):
 def test_a_tool_ends_in_one_line_and_the_flag_trusts(hostile, marker, tmp_path):
     """All tools enter through one function."""
     arguments = ['analysis/show_tokens.py', ROOT / 'configs/vt_resnet/vt-resnet18_digits.py', hostile]
-    assert_one_line(call(*arguments, cwd=tmp_path), 'hostile.pth is not loaded: it asks for builtins.exec')
+    assert_one_line(call(*arguments, cwd=tmp_path), 'hostile.pth is not loaded: it contains builtins.exec')
     assert not marker.exists()
     result = call(*arguments, '--trust-checkpoint', cwd=tmp_path)
-    assert_one_line(result, "hostile.pth is not the model's")
+    assert_one_line(result, 'hostile.pth does not fit the model')
     assert result.stderr.count('warning: --trust-checkpoint: code in checkpoints runs') == 1
     assert marker.exists()

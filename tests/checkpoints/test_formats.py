@@ -329,7 +329,7 @@ SECOND = {name: tensor for name, tensor in WHOLE.items() if 'layers.1.' in name}
 QUERIES = {name: third for name, third in apart(WHOLE).items() if '.attn.q.' in name}
 QKV = 'backbone.stages.0.blocks.0.attention.part.qkv'
 BAD = {
-    'other classes': (microsoft(classes=5), r'head.fc.weight is \(5, 96\), the model needs \(7, 96\)'),
+    'other classes': (microsoft(classes=5), r'head.fc.weight has shape \(5, 96\), not \(7, 96\)'),
     'a block too many': (microsoft(depth=2), 'also has backbone.stages.0.blocks.1'),
     'a table of another window': (WHOLE | {TABLE: torch.ones(12, 2)}, 'the grid of its 12 positions is unknown'),
     'a head too many': (WHOLE | {'head_dist.weight': torch.ones(7, 96)}, 'also has head.fc_distillation.weight'),

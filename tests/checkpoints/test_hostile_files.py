@@ -95,9 +95,9 @@ def test_a_file_is_data_and_nothing_of_it_happens(kind, tmp_path, marker, watch)
 @pytest.mark.parametrize(
     ('kind', 'asked'),
     [
-        ('os.system', '.system, which no weights need and which may run code; if you trust whoever'),
-        ('TorchScript', 'is not loaded: it asks for __torch__.'),
-        ('legacy tar', 'is damaged: its first bytes are not those of a checkpoint'),
+        ('os.system', '.system, which weights do not need and which can run code; if you trust its'),
+        ('TorchScript', 'is not loaded: it contains __torch__.'),
+        ('legacy tar', 'is damaged: it does not begin like a checkpoint'),
     ],
 )
 def test_the_line_names_what_a_file_asks_for(kind, asked, tmp_path, marker):
@@ -130,7 +130,7 @@ def test_an_archive_that_declares_more_than_it_holds_is_refused(tmp_path):
         for name in whole.namelist():
             unfolding.writestr(name, whole.read(name))
     assert path.stat().st_size < 20_000
-    assert 'bytes and expands to 10,000,' in read(path)
+    assert 'bytes decompress to 10,000,' in read(path)
 
 
 def test_tensors_before_pytorch_0_2_and_numbers_of_another_order_of_bytes(tmp_path):
@@ -140,7 +140,7 @@ def test_tensors_before_pytorch_0_2_and_numbers_of_another_order_of_bytes(tmp_pa
     assert read(path)['more'].tolist() == [[0, 0], [0, 0]]
     with zipfile.ZipFile(path, 'a') as archive:
         archive.writestr('a/byteorder', b'big')
-    assert 'the bytes of its numbers are not in the order of this machine' in read(path)
+    assert 'its byte order is not that of this machine' in read(path)
 
 
 def test_what_a_file_asks_numpy_for_is_not_done(tmp_path):

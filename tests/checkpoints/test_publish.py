@@ -53,10 +53,10 @@ def test_what_is_published_is_the_weights_and_what_they_are(tmp_path):
         (['a.pth', 'a.pth'], 'the name of a published checkpoint must end with .safetensors'),
         (['none.pth', 'a.safetensors'], 'there is no checkpoint none.pth'),
         (['a.pth'], 'give CHECKPOINT and OUT, or --show FILE'),
-        (['--show', 'changed-01234567.safetensors'], 'its content has the digits'),
+        (['--show', 'changed-01234567.safetensors'], 'the checksum of its content is'),
         (['a.pth', 'b.safetensors', '--config', 'a.py', '--format', 'timm'], '--model'),
-        (['a.pth', 'b.safetensors', '--save-config', 'a.py'], '--save-config FILE.py is for --show FILE.safetensors'),
-        (['--show', 'plain.safetensors', '--save-config', 'a.py'], 'plain.safetensors has no config: use that of'),
+        (['a.pth', 'b.safetensors', '--save-config', 'a.py'], '--save-config FILE.py requires --show FILE.safetensors'),
+        (['--show', 'plain.safetensors', '--save-config', 'a.py'], 'plain.safetensors contains no config: use the'),
     ],
 )
 def test_mistakes_are_one_line(arguments, message, tmp_path):
@@ -171,7 +171,7 @@ def test_a_network_that_takes_bgr_becomes_one_of_rgb(tmp_path):
 @pytest.mark.parametrize(
     ('name', 'own', 'options', 'words'),
     [
-        ('deit_small_patch16_224', *DEIT, 'is another network than this model: the first of'),
+        ('deit_small_patch16_224', *DEIT, 'has another architecture than this model: the first of'),
         ('deit_tiny', *DEIT, 'timm cannot build deit_tiny like this model'),
         # With other strides it has timm's names and shapes.
         ('resnet18', RESNET, dict(strides=(1, 2, 2, 1)), 'gives other logits with these weights: they diff'),

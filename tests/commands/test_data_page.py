@@ -100,7 +100,7 @@ def test_masks_lie_over_images(tmp_path):
     succeed(check(tmp_path, SEGMENTATION, out='report.json'))
     assert json.loads((tmp_path / 'report.json').read_text())['problems'] == []
     (tmp_path / 'taken').write_text('')
-    assert_one_line(check(tmp_path, SEGMENTATION, out='taken'), 'taken is a file: give the name of a folder')
+    assert_one_line(check(tmp_path, SEGMENTATION, out='taken'), '--out taken is a file: give a folder')
 
 
 def test_digits_in_memory_and_many_classes(tmp_path):

@@ -174,12 +174,12 @@ def test_the_script_numbers_classes_without_names_and_names_what_it_leaves_out(s
         dict(zip('012', np.exp([1, 2, 3]) / np.exp([1, 2, 3]).sum())), abs=1e-6
     )
     assert errors.splitlines() == [
-        f'warning: {tmp_path / "images"} contains files of other kinds, which are left out: 1 .txt',
+        f'warning: {tmp_path / "images"} contains files of other types, which are skipped: 1 .txt',
         f'skipped: there is no image {tmp_path / "gone.png"}',
-        f'skipped: {tmp_path / "images/text.png"} is no image that can be read',
+        f'skipped: {tmp_path / "images/text.png"} is not a readable image',
     ]
     assert script.main([model, str(tmp_path / 'images'), '--masks', 'masks']) == 1
-    assert 'error: --masks needs a segmentor' in capsys.readouterr().err
+    assert 'error: --masks requires a segmentation model' in capsys.readouterr().err
 
 
 def test_files_of_an_export_that_do_not_fit_are_one_line(script, tmp_path, capsys):
@@ -191,7 +191,7 @@ def test_files_of_an_export_that_do_not_fit_are_one_line(script, tmp_path, capsy
         (line,) = capsys.readouterr().err.splitlines()
         return line
 
-    assert 'holds 2 names of classes, the model has 3 classes' in message()
+    assert 'has 2 class names, but the model has 3 classes' in message()
     for content, words in (('[1]', 'content is [1], not dict'), ('{', 'is damaged'), ('{}', 'lacks input, open_')):
         about.write_text(content)
         assert words in message()
@@ -199,7 +199,10 @@ def test_files_of_an_export_that_do_not_fit_are_one_line(script, tmp_path, capsy
     assert message() == f'error: there is no {about}; export the model again'
     write_means(tmp_path, open_size=False, steps=[])
     Image.new('RGB', (8, 7)).save(tmp_path / 'a.png')
-    assert message() == f'skipped: {tmp_path / "a.png"} becomes an input of 7x8 pixels; this export takes only 8x8'
+    assert (
+        message()
+        == f'skipped: {tmp_path / "a.png"} is preprocessed to 7x8 pixels, but this exported model requires 8x8'
+    )
     (tmp_path / 'model.onnx').write_bytes(b'no model')
     assert message().startswith(f'error: {model} is damaged: ')
 
@@ -216,7 +219,9 @@ def test_no_script_is_written_that_predicts_something_else(classifier, tmp_path,
     assert not (tmp_path / 'predict.py').exists()
     (tmp_path / 'predict.py').write_text('mine')
     assert write_script(model, about, None, tmp_path) == {}
-    assert f'{tmp_path / "predict.py"} is another script, which is kept' in capsys.readouterr().out
+    assert (
+        f'{tmp_path / "predict.py"} exists and is another script, which is not overwritten' in capsys.readouterr().out
+    )
     assert (tmp_path / 'predict.py').read_text() == 'mine'
 
 

@@ -132,5 +132,5 @@ def test_maps_and_overlays_have_names_of_their_own_and_overwrite_no_input(scenes
     succeed(call('test.py', *model, '--out', 'maps', '--show-dir', 'images', cwd=tmp_path))
     assert drawn_in(tmp_path / 'maps') == drawn_in(tmp_path / 'images') == ['a/0.png', 'b/0.png']
     result = call('test.py', *model, '--out', 'data/masks', cwd=tmp_path)
-    assert_one_line(result, 'data/masks/a/0.png would be overwritten: give another folder than --out')
+    assert_one_line(result, 'data/masks/a/0.png would be overwritten: choose another folder for --out')
     assert cv2.imread(str(tmp_path / 'data/masks/a/0.png')).max() == 0

@@ -53,9 +53,9 @@ def test_every_file_of_a_folder_is_predicted_or_named(classifier, images):
     result = call('predict.py', *arguments, '--batch-size', '2', cwd=images)
     skipped = 'data/bad.png, data/broken.jpg, nowhere.png'
     assert_one_line(result, f'3 of 7 files could not be read and were skipped: {skipped}')
-    assert 'skipped: data/bad.png is no image that can be read' in result.stderr
+    assert 'skipped: data/bad.png is not a readable image' in result.stderr
     assert 'skipped: there is no image nowhere.png' in result.stderr
-    assert 'warning: data contains files of other kinds, which are left out: 1 .heic, 1 .txt' in result.stderr
+    assert 'warning: data contains files of other types, which are skipped: 1 .heic, 1 .txt' in result.stderr
     found = json.loads((images / 'r.json').read_text())
     assert [entry['file'] for entry in found] == ['data/a.png', 'data/c.pgm', 'data/link/d.png', 'data/more/b.jpg']
     inferencer = apis.ClassificationInferencer(model)
@@ -140,7 +140,7 @@ def test_masks_of_many_classes_have_16_bits(tmp_path):
     assert (suffix, np.asarray(Image.open(BytesIO(content))).tolist()) == ('.png', labels.tolist())
     suffix, content = encode_mask(labels + 65535 - 299, [[0, 0, 0]] * 65536, str(tmp_path / 'a.png'))
     assert np.asarray(Image.open(BytesIO(content))).tolist() == (labels + 65535 - 299).tolist()
-    with pytest.raises(UserError, match='class 65536 has no colour of 65537, or is above those of 16 bits'):
+    with pytest.raises(UserError, match='class 65536 has none of the 65537 colours, or does not fit into 16 bits'):
         encode_mask(labels + 65536 - 299, [[0, 0, 0]] * 65537, str(tmp_path / 'a.png'))
 
 

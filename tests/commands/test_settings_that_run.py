@@ -39,7 +39,7 @@ def test_settings_of_mmengine_train(tmp_path):
 def test_a_config_for_tests_alone(trained_digits, tmp_path):
     config = DIGITS + 'optim_wrapper = train_cfg = train_dataloader = param_scheduler = None\n'
     assert 'accuracy/top1' in succeed(run('test.py', tmp_path, config, trained_digits)).stdout
-    assert_one_line(run('train.py', tmp_path, config), 'the config has no train_dataloader: set it to train')
+    assert_one_line(run('train.py', tmp_path, config), 'training requires train_dataloader in the config')
 
 
 def test_a_folder_without_labels_gives_predictions(trained_digits, tmp_path):
@@ -49,7 +49,7 @@ def test_a_folder_without_labels_gives_predictions(trained_digits, tmp_path):
     succeed(run('test.py', tmp_path, config, trained_digits, '--out', 'predictions.pkl'))
     assert len(pickle.loads((tmp_path / 'predictions.pkl').read_bytes())) == 2
     result = run('test.py', tmp_path, config, trained_digits, '--report', 'none')
-    assert_one_line(result, 'the test images have no labels: ask for predictions')
+    assert_one_line(result, 'the test images have no labels: write predictions')
     assert not (tmp_path / 'none').exists()
 
 
@@ -84,4 +84,4 @@ def test_a_checkpoint_of_other_classes_is_refused(trained_digits, tmp_path):
     result = run('predict.py', tmp_path, DIGITS, 'other.pth', 'images', '--out', 'predictions.csv')
     assert_one_line(result, f"other.pth was trained with '{classes[1]}' as label 0, test_dataloader.dataset has")
     begun = succeed(run('train.py', tmp_path, DIGITS, options=['load_from=other.pth']))
-    assert f'{message}: the head starts with the weights of other classes' in begun.stdout
+    assert f'{message}: the head starts from weights that were trained for other classes' in begun.stdout

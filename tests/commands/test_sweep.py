@@ -107,7 +107,7 @@ def test_the_folder_of_another_run_is_refused(claimed, content, change, run):
     if claimed:
         claim(run)
     record(run, **content)
-    words = 'c_seed-3 contains a run of other settings, or of earlier data or weights: remove it, or choose another'
+    words = 'c_seed-3 contains a run with other settings, or with data or weights that have changed since: remove it'
     with pytest.raises(UserError, match=words):
         claim(replace(run, **change))
 
@@ -115,7 +115,7 @@ def test_the_folder_of_another_run_is_refused(claimed, content, change, run):
 def test_a_run_of_earlier_data_is_refused(run):
     for _ in range(2):
         claim(replace(run, changed=time.time() - 60))
-    with pytest.raises(UserError, match='contains a run of other settings, or of earlier data'):
+    with pytest.raises(UserError, match='contains a run with other settings, or with data'):
         claim(replace(run, changed=time.time() + 60))
 
 

@@ -40,7 +40,7 @@ FOLDERS = dict(img_path='images', seg_map_path='masks')
 NO_FOLDER = 'not in a class folder: move it into one'
 ALONE = 'a mask without an image'
 WEBP = "the suffix .webp is not in the extensions of the data set: set extensions=['.jpg', '.png', '.webp']"
-HEIC, DNG = (f'{name} is not read here: convert such files to JPEG or PNG' for name in ('HEIC', 'DNG'))
+HEIC, DNG = (f'{name} is not supported: convert such files to JPEG or PNG' for name in ('HEIC', 'DNG'))
 SUFFIX = "its name does not end in img_suffix='.png': rename such files, or use type='vt.ImagesAndMasks'"
 
 
@@ -79,10 +79,10 @@ SEGMENTATION = dict(type='vt.ImagesAndMasks', data_prefix=dict(img_path='train')
         (['train/0.png', 'train/1.PNG', 'train/a.txt'], {}, 'train has 2 .png, 1 .txt: make a folder for each class, '),
         (['train/0.png', 'labels.csv'], {}, TABLE),
         (['0.png', '1.png'], {}, 'data has 2 .png: move images to data/train/CLASS and data/val/CLASS'),
-        (['train/a/0.HEIC', 'train/b/1.heic', 'train/b/2.mov'], {}, 'has 2 .heic, 1 .mov: HEIC is not read here: con'),
+        (['train/a/0.HEIC', 'train/b/1.heic', 'train/b/2.mov'], {}, 'has 2 .heic, 1 .mov: HEIC is not supported: con'),
         (['train/a/0.webp'], {}, 'has 1 .webp: the suffix .webp is not in the extensions of the data set: set ext'),
-        (['train/0.heic'], dict(with_label=False), 'has 1 .heic: HEIC is not read here'),
-        (['train/0.heic'], SEGMENTATION, 'has 1 .heic: HEIC is not read here'),
+        (['train/0.heic'], dict(with_label=False), 'has 1 .heic: HEIC is not supported'),
+        (['train/0.heic'], SEGMENTATION, 'has 1 .heic: HEIC is not supported'),
         (['train/images/0.png', 'labels.csv'], {}, f"only one class, 'images': nothing is learned; {TABLE}"),
     ],
 )

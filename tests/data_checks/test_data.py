@@ -181,7 +181,10 @@ def test_validation_data_that_are_the_training_data(folders):
     cfg = configure()
     cfg.val_dataloader = cfg.train_dataloader
     (warning,) = check_data(Data(cfg), ('train', 'val'))
-    assert warning == 'train data: train_dataloader.dataset is the data set of val, too: its scores have no meaning'
+    assert (
+        warning
+        == 'train data: train_dataloader.dataset is also the data set of val: scores on training data have no meaning'
+    )
     report, _ = read_data(Data(cfg), ('train', 'val'), 1)
     assert [problem['kind'] for problem in report['warnings']] == ['same']
 
@@ -192,7 +195,7 @@ def test_labels_without_names_beside_named_ones(folders):
     (root / 'train.txt').write_text('\n'.join(lines))
     listed = dict(ann_file='train.txt', data_prefix='')
     (warning,) = check_data(Data(configure(train=listed)), ('train', 'val'))
-    assert "has labels without names, but val has 'cat', 'dog', in this order" in warning
+    assert "has labels without class names, but val has 'cat', 'dog', in this order" in warning
     assert check_data(Data(configure(train=dict(listed, classes=['cat', 'dog']))), ('train', 'val')) == []
 
 
@@ -202,7 +205,7 @@ def test_labels_without_names_beside_named_ones(folders):
         (['cat/0.png 0', 'dog/1.png 1', 'cat/0.png 1'], 'cat/0.png, the same file, has [0]'),
         (['cat/0.png 0', 'dog/1.png 2'], 'has the label 2, outside the 2 classes of CustomDataset (0 to 1)'),
         (['cat/0.png 0', 'dog/99.png 1'], 'dog/99.png does not exist'),
-        (['cat/0.png 0', 'dog/1.PNG 1'], "dog/1.PNG does not exist; '1.png' is there, which differs in case"),
+        (['cat/0.png 0', 'dog/1.PNG 1'], "dog/1.PNG does not exist; but '1.png' exists, which differs in case"),
     ],
 )
 def test_lists_that_contradict_themselves_or_the_files(folders, lines, message):

@@ -29,14 +29,14 @@ def load(kind, *arguments):
 OF_SPLITS = [  # classes of the training and of the validation
     ('apple|banana|cherry', 'apple|banana|cherry', None),
     ('apple|banana|cherry', 'apple|banana|Cherry', "has the class 'Cherry' for label 2, but train"),
-    ('apple|banana|cherry', 'banana|cherry', "for label 0, but train has the class 'apple': give"),
+    ('apple|banana|cherry', 'banana|cherry', "for label 0, but train has the class 'apple': use"),
     ('apple|banana|cherry', 'apple|banana|cherry|date', "'date' for label 3, but train has no class:"),
     ('caf\u00e9|tea', 'cafe\u0301|tea', None),
     ('caf\u00e9|tea', 'caf\u00e9|te\u0430', r"class 'te\u0430' for label 1, but"),
 ]
 OF_FOLDERS = [  # classes of the config, and folders
     ('.ipynb_checkpoints a', '.ipynb_checkpoints a', 'hidden folder .ipynb_checkpoints, which would be a class'),
-    ('banana apple', 'apple banana', 'give classes the order of the folders'),
+    ('banana apple', 'apple banana', 'set classes in the order of the folders'),
     ('apple other', 'apple banana', "has 'banana' from label 1, but train_dataload"),
     ('Apple Banana', 'apple banana', None),
     ('tench goldfish', 'apple banana', None),

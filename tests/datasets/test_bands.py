@@ -56,12 +56,12 @@ def test_a_file_of_any_layout_is_read(layout, dtype, tmp_path):
 @pytest.mark.parametrize(
     ('name', 'pixels', 'words'),
     [
-        ('a.tif', image(1, 'float32'), 'has 20x30x1 values of float32, no colours of 8 bits: load it with vt.Load'),
+        ('a.tif', image(1, 'float32'), 'has 20x30x1 values of float32, not 8-bit colours: load it with vt.Load'),
         ('a.tif', image(3, 'float64'), 'has 20x30x3 values of float64'),
         ('a.tif', image(1, 'int32'), 'has 20x30x1 values of int32'),
         ('a.npy', image(5, 'uint8'), 'has 20x30x5 values of uint8'),
         ('a.tga', image(3, 'uint8'), 'is TGA, which OpenCV does not read: convert it to PNG'),
-        ('cut.tif', image(1, 'float32'), 'is no image that can be read'),
+        ('cut.tif', image(1, 'float32'), 'is not a readable image'),
     ],
 )
 def test_images_that_only_another_reader_reads(name, pixels, words, tmp_path):
@@ -89,7 +89,7 @@ def test_two_dimensions_are_one_channel_and_bands_are_chosen(tmp_path):
     np.save(tmp_path / 'b.npy', pixels)
     assert load(tmp_path / 'a.npy')['img'].shape == (20, 30, 1)
     np.testing.assert_array_equal(load(tmp_path / 'b.npy', bands=[3, 0])['img'], pixels[..., [3, 0]])
-    with pytest.raises(UserError, match=r'b.npy has 5 channels, fewer than LoadBands.bands=\[5\] needs'):
+    with pytest.raises(UserError, match=r'b.npy has 5 channels, too few for LoadBands.bands=\[5\]'):
         load(tmp_path / 'b.npy', bands=[5])
 
 
@@ -152,7 +152,7 @@ def test_pixels_without_data_are_refused(marked, refused, tmp_path):
     pixels[1] = 0
     tifffile.imwrite(tmp_path / 'a.tif', pixels, photometric='rgb', extratags=[(42113, 's', 0, marked, True)])
     if refused:
-        with pytest.raises(UserError, match=r'a\.tif has 6 values -9999.*, which it marks as no data: replace them'):
+        with pytest.raises(UserError, match=r'a\.tif has 6 values -9999.*, which it marks as nodata: replace them'):
             load(tmp_path / 'a.tif')
     else:
         assert np.array_equal(load(tmp_path / 'a.tif')['img'], pixels)

@@ -50,9 +50,9 @@ def test_splits_are_what_the_files_hold(split, name, chosen, arrays, folder):
 
 
 def test_what_is_no_such_file_raises(folder, tmp_path):
-    with pytest.raises(UserError, match="split='val' is none of train, test, fit, held-out"):
+    with pytest.raises(UserError, match="split='val' must be one of train, test, fit, held-out"):
         FashionMNIST(str(folder), 'val')
-    with pytest.raises(MissingFileError, match=r'there is no .*train-images-idx3-ubyte.gz and no train-images'):
+    with pytest.raises(MissingFileError, match=r'there is neither .*train-images-idx3-ubyte.gz nor train-images'):
         FashionMNIST(str(tmp_path))
     (tmp_path / 't10k-labels-idx1-ubyte.gz').write_bytes((folder / 't10k-labels-idx1-ubyte.gz').read_bytes())
     images = gzip.decompress((folder / 't10k-images-idx3-ubyte.gz').read_bytes())

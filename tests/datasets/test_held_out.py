@@ -79,7 +79,7 @@ def test_a_folder_without_splits_is_split(images):
     assert not cats[0] & cats[1]
     assert train.metainfo['classes'] == val.metainfo['classes'] == (*SIZES,)
     assert [type(step).__name__ for step in val.dataset.pipeline.transforms][1] == 'ResizeEdge'
-    assert not any('is the data set of' in line for line in check_data(Data(cfg), ('train', 'val')))
+    assert not any('is also the data set of' in line for line in check_data(Data(cfg), ('train', 'val')))
     cfg.dump('written.py')
     assert prepare('written.py', Request()).cfg.val_dataloader == cfg.val_dataloader
     with pytest.raises(UserError, match=r'the config already holds out 0\.2'):

@@ -100,17 +100,17 @@ def test_masks_are_read_as_files_are(layouts):
     assert np.array_equal(reduced[0]['data_samples'].gt_sem_seg.data[0], expected)
     images = vt.HuggingFaceSegDataset(**options, mask=None, pipeline=[LOAD_MASK[0], LOAD_MASK[2]])
     assert 'gt_sem_seg' not in images[0]['data_samples']
-    with pytest.raises(UserError, match='has no class names for its masks: set classes'):
+    with pytest.raises(UserError, match='requires class names for its masks: set classes'):
         vt.HuggingFaceSegDataset(**options)
 
 
 SAVED = dict(data_root='{}/saved')
 BAD = {
-    'not here': (dict(data_root='nowhere/at/all'), 'there is no nowhere/at/all/state.json; data_root is a folder that'),
+    'not here': (dict(data_root='nowhere/at/all'), 'there is no nowhere/at/all/state.json; data_root must be a folder'),
     'damaged': (dict(data_root='{}/damaged'), 'damaged is damaged: ArrowInvalid'),
-    'no split': (dict(SAVED, split='val'), "has no split 'val': there are train, validation"),
+    'no split': (dict(SAVED, split='val'), "has no split 'val'; its splits are train, validation"),
     'another split': (dict(data_root='{}/stated'), "is the split 'validation', not 'train'"),
-    'no column': (dict(SAVED, image='img'), "there is no column 'img', there are image, mask, label, shown"),
+    'no column': (dict(SAVED, image='img'), "there is no column 'img'; the columns are image, mask, label, shown"),
     'too few classes': (dict(SAVED, classes=['cat', 'dog']), 'train/label/2 is 2, not one of the 2 classes'),
 }
 
@@ -128,8 +128,8 @@ def test_what_can_not_be_opened_is_one_line(kind, layouts):
 @pytest.mark.parametrize(
     ('labels', 'message'),
     [
-        ([0, -1], 'label/1 is -1, not a whole number from 0'),
-        ([0, None], 'label is of type int64, with 1 nulls: each row needs a whole number'),
+        ([0, -1], 'label/1 is -1, not an integer from 0'),
+        ([0, None], 'label is of type int64, with 1 nulls, but labels must be integers'),
         (['b', 'a'], 'label is of type string, .*: cast the column to ClassLabel'),
     ],
 )

@@ -34,8 +34,8 @@ def test_a_sample_is_fixed_by_seed_split_and_index(name):
 @pytest.mark.parametrize(
     ('kind', 'options', 'message'),
     [
-        (Digits, dict(split='val'), "split='val' is neither 'train' nor 'test'"),
-        (Digits, dict(digits=(3, 10)), 'must be some of 0 to 9'),
+        (Digits, dict(split='val'), "split='val' must be 'train' or 'test'"),
+        (Digits, dict(digits=(3, 10)), 'must be a non-empty subset of 0 to 9'),
     ],
 )
 def test_wrong_settings(kind, options, message):

@@ -87,10 +87,14 @@ CAT_AND_DOG = dict(metainfo=dict(classes=['cat', 'dog']))
         ('a.png,cat\nb.png,dog\n', {}, 'line 1 must name the columns: file,labels'),
         ('file,labels\na.png,cat\nb.png,Cat\n', {}, "line 3 has the label 'Cat', but earlier lines have 'cat'"),
         ('file,labels\na.png,cat\na.png,dog\n', {}, 'line 3 names a.png again'),
-        ('file,labels\na.png,cat,dog\n', {}, 'line 2 has 3 columns, but the first line has 2'),
+        ('file,labels\na.png,cat,dog\n', {}, 'line 2 has 3 columns, but the header has 2'),
         ('file,cat\na.png,2\n', {}, "line 2 has '2' in the column cat, but must have 0 or 1"),
         ('file,labels\na.png,Cat\n', CAT_AND_DOG, "line 2 has the label 'Cat', but the classes have 'cat': use"),
-        ('file,cat\na.png,1\n', CAT_AND_DOG, "'dog' is a column or a class alone: use one column for each of the 2"),
+        (
+            'file,cat\na.png,1\n',
+            CAT_AND_DOG,
+            "'dog' is only a column or only a class: use one column for each of the 2",
+        ),
     ],
 )
 def test_lines_that_do_not_fit(root, text, options, message):
@@ -165,7 +169,7 @@ def test_predicted_labels_follow_the_thresholds(tmp_path):
     [
         ('1.5', 'must be a number from 0 to 1'),
         ('none.json', 'there is no none.json; python -m vt test --report'),
-        ('report.json', "report.json has no best_threshold of the class 'cat'"),
+        ('report.json', "report.json has no best_threshold for class 'cat'"),
     ],
 )
 def test_thresholds_that_are_none(tmp_path, monkeypatch, given, message):

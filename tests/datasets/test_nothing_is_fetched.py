@@ -156,14 +156,14 @@ def test_nor_has_it_a_split(address, folder, server):
     make_rows(range(4)).save_to_disk(folder.parent / 'secret')
     (folder / 'dataset_dict.json').write_text(json.dumps(dict(splits=['train', split])))
     assert len(vt.HuggingFaceDataset(str(folder))) == 12
-    words = 'secret/state.json is a link out of its folder' if split.startswith('..') else 'pets'
+    words = 'secret/state.json links to a file outside its folder' if split.startswith('..') else 'pets'
     with pytest.raises(UserError, match=words):
         vt.HuggingFaceDataset(str(folder), split)
 
 
 @pytest.mark.parametrize('name', ['ADDRESS/pets', 'hf://datasets/me/pets', 's3://bucket/pets', 'zip://::ADDRESS/a.zip'])
 def test_nor_has_it_a_name(name, server):
-    with pytest.raises(UserError, match='data_root is a folder that save_to_disk of datasets wrote'):
+    with pytest.raises(UserError, match='data_root must be a folder written by save_to_disk of datasets'):
         vt.HuggingFaceDataset(name.replace('ADDRESS', server.address))
 
 
@@ -183,5 +183,5 @@ def test_links_out_of_the_folder_are_not_followed(folder):
     make_splits().save_to_disk(folder)
     (file,) = folder.glob('train/*.arrow')
     file.symlink_to(file.rename(folder.parent / 'secret/data.arrow'))
-    with pytest.raises(UserError, match='is a link out of its folder'):
+    with pytest.raises(UserError, match='links to a file outside its folder'):
         vt.HuggingFaceDataset(str(folder))

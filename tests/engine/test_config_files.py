@@ -35,7 +35,7 @@ def test_a_list_of_classes_is_its_names(content, tmp_path, monkeypatch):
     found = cfg.train_dataloader.dataset.classes, cfg.val_dataloader.dataset.metainfo.classes
     assert found == (['caf\u00e9', 'tea'],) * 2
     (tmp_path / 'names.txt').write_bytes(b'caf\xe9\n')
-    with pytest.raises(UserError, match=r'names\.txt is not text in UTF-8: save it'):
+    with pytest.raises(UserError, match=r'names\.txt is not UTF-8 text: save it'):
         read_config(str(ROOT / 'configs/vt_resnet/vt-resnet18_1xb32-90e_image-folder.py'), options)
 
 

@@ -115,7 +115,7 @@ def test_each_shape_is_captured_once_and_its_next_call_overwrites_the_results(mo
     assert first.data_ptr() not in [images.data_ptr() for images, *_ in graphed.captured.values()]
     for width in range(5, 3 + cuda_graphs.MOST_SHAPES):
         graphed(torch.randn(1, 3, 4, width))
-    words = r'needs images of one size, but the test has 2x3x4x4, 2x3x4x8, .*, 1x3x4x32: resize to'
+    words = r'requires images of one size, but the test has 2x3x4x4, 2x3x4x8, .*, 1x3x4x32: resize to'
     with pytest.raises(UserError, match=words):
         graphed(torch.randn(1, 3, 4, 32))
     graphed(first)  # those that are captured still run
@@ -246,11 +246,13 @@ def test_a_step_that_graphs_would_change_is_refused():
     assert all(parameter.grad is None for parameter in model.parameters())
     assert 'extract_feat' not in vars(model)
     model.backbone.register_parameter('unread', nn.Parameter(torch.zeros(1)))
-    with pytest.raises(UserError, match=r'needs a gradient of every weight, and backbone\.unread has none: freeze it'):
+    with pytest.raises(
+        UserError, match=r'requires a gradient for every weight, and backbone\.unread has none: freeze it'
+    ):
         require_same_step(model, data)
     model.backbone.unread.requires_grad_(False)
     require_same_step(model, data)
-    loss, words = model.forward, 'needs one call of extract_feat in a step, without hooks'
+    loss, words = model.forward, 'requires one call of extract_feat per step, without hooks'
     model.forward = lambda inputs, **options: [model.extract_feat(inputs), loss(inputs, **options)][1]
     with pytest.raises(UserError, match=words):
         require_same_step(model, data)
@@ -291,19 +293,19 @@ def test_graphs_are_made_before_the_model_is_wrapped_and_change_no_weight(events
 )
 def test_what_training_graphs_do_not_repeat_is_refused(message, options, backbone):
     runner = dict(cfg={}, sharding=None, speed=SpeedSettings(), distributed=True, model=build_classifier(**backbone))
-    with pytest.raises(UserError, match=f'^speed.train_graphs does not work with {message}: leave one of them out$'):
+    with pytest.raises(UserError, match=f'^speed.train_graphs does not work with {message}: remove one of them$'):
         refuse_train_graphs(SimpleNamespace(**runner | options))
 
 
 def test_hooks_in_the_model_cpus_and_graphs_of_tests_are_refused(tmp_path):
     runner = dict(cfg={}, sharding=None, speed=SpeedSettings(), distributed=False, model=build_classifier())
     if not HAS_GPU:
-        with pytest.raises(UserError, match='needs an NVIDIA GPU: remove it'):
+        with pytest.raises(UserError, match='requires an NVIDIA GPU: remove the setting'):
             refuse_train_graphs(SimpleNamespace(**runner))
     runner['model'].neck.register_forward_hook(print)
     with pytest.raises(UserError, match='does not work with hooks in backbone and neck'):
         refuse_train_graphs(SimpleNamespace(**runner))
-    with pytest.raises(UserError, match='is for models with backbone and extract_feat'):
+    with pytest.raises(UserError, match='requires a model with backbone and extract_feat'):
         train_small(tmp_path, 1, speed=dict(train_graphs=True))
     with pytest.raises(UserError, match=r'speed\.cuda_graphs is only for tests: remove it for training'):
         train_small(tmp_path, 1, speed=dict(cuda_graphs=True))

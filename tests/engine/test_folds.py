@@ -72,7 +72,7 @@ def test_the_config_that_a_run_leaves_has_its_fold_already(tmp_path):
     assert again.train_dataloader == cfg.train_dataloader
     assert get_model(again).dataset_meta['classes'] == tuple('0123456789')
     assert Samples(again).input_shape == Samples(read()).input_shape
-    with pytest.raises(UserError, match=r'fold=1: the data already are fold 2 of 5'):
+    with pytest.raises(UserError, match=r'fold=1: the config already uses fold 2 of 5'):
         read(str(tmp_path / 'c.py'), fold=1)
 
 
@@ -83,9 +83,12 @@ TWO = {'train_dataloader.dataset': dict(_delete_=True, type='ConcatDataset', dat
     ('options', 'words'),
     [
         (dict(num_folds=3), 'num_folds=3 has no effect without a fold'),
-        (dict(fold=5), 'fold=5: there are folds 0 to 4'),
-        (TWO | dict(fold=0), 'fold=0 needs one data set in train_dataloader and one in val_dataloader'),
-        (dict(val_dataloader=None, fold=0), 'fold=0 needs one data set in train_dataloader and one in val_dataloader'),
+        (dict(fold=5), 'fold=5 must be 0 to 4'),
+        (TWO | dict(fold=0), 'fold=0 requires one data set in train_dataloader and one in val_dataloader'),
+        (
+            dict(val_dataloader=None, fold=0),
+            'fold=0 requires one data set in train_dataloader and one in val_dataloader',
+        ),
     ],
 )
 def test_folds_that_cannot_be_are_refused(options, words):

@@ -92,5 +92,5 @@ def test_what_is_balanced_already_and_other_models_are_refused(config):
             enter_imbalance(cfg, Data(cfg))
     cfg = config()
     cfg.model.decode_head = cfg.model.pop('head')
-    with pytest.raises(UserError, match='imbalance is for classifiers'):
+    with pytest.raises(UserError, match='imbalance requires a classifier'):
         enter_imbalance(cfg, Data(cfg))

@@ -41,7 +41,7 @@ def undecided(dataset):
 def test_it_is_the_number_of_classes_of_the_data(change, number, images):
     cfg = undecided(images | change)
     if number is None:
-        with pytest.raises(UserError, match=r"num_classes='auto' is the .* of the data \(.*none.*\); give a number"):
+        with pytest.raises(UserError, match=r"num_classes='auto' requires .* of the data \(.*none.*\); set a number"):
             enter_num_classes(Data(cfg))
         return
     enter_num_classes(Data(cfg))
@@ -54,7 +54,7 @@ def test_it_is_entered_before_a_run_where_there_are_data(images):
     cfg = prepare(str(find_config(FOLDER)), Request(options)).cfg
     assert cfg.model.head.num_classes == cfg.data_preprocessor.num_classes == 3
     assert prepare(str(find_config(FOLDER)), Request(shows=True)).cfg.model.head.num_classes == 'auto'
-    with pytest.raises(UserError, match="num_classes='auto' is the number of classes of the data"):
+    with pytest.raises(UserError, match="num_classes='auto' requires the class names of the data"):
         prepare(str(find_config(FOLDER)), Request())
 
 

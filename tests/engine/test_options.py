@@ -62,8 +62,8 @@ UNREAD = ['[1,2', '[1,2]]', '(1', '(a)', '[[a],b', '],[', '{a:1}', '{a:1,b:2}', 
 @pytest.mark.parametrize(
     ('text', 'words'),
     [
-        ('a.b', "'a.b' is not of the form key=value"),
-        *((f'a.b={text}', f'a.b={text} cannot be read: a list is [a,b], a dict ') for text in UNREAD),
+        ('a.b', "'a.b' must have the form key=value"),
+        *((f'a.b={text}', f'a.b={text} cannot be parsed: write a list as [a,b], and a dict ') for text in UNREAD),
     ],
 )
 def test_what_would_be_read_as_something_else_is_refused(parser, text, words, capsys):
@@ -113,16 +113,16 @@ def test_an_option_has_its_place(key, value, read):
 @pytest.mark.parametrize(
     ('key', 'value', 'words'),
     [
-        ('pipeline__2__scale', 64, 'no such key .list index out of range.; a part is set by its type; a list takes an'),
+        ('pipeline__2__scale', 64, 'no such key .list index out of range.; set the type to replace a part; an index'),
         ('pipeline__3__type', 'A', 'list index out of range'),
         ('mean__3', 1, 'list index out of range'),
         ('pipeline__²', 64, 'invalid literal for int'),
         ('pipeline__scale', 64, 'invalid literal for int'),
         ('log_level', dict(a=1), 'no such key'),
-        ('pipeline__0', 64, 'it is a part or a list of parts'),
-        ('pipeline', 'Resize', 'it is a part or a list of parts.; a part is set by its type'),
-        ('model__head__loss', 'CrossEntropyLoss', 'it is a part or a list of parts'),
-        ('log_level__a', 1, "a would be in 'INFO'"),
+        ('pipeline__0', 64, 'it is a dict with a type, or a list of such dicts'),
+        ('pipeline', 'Resize', 'it is a dict with a type, or a list of such dicts.; set the type to replace a part'),
+        ('model__head__loss', 'CrossEntropyLoss', 'it is a dict with a type, or a list of such dicts'),
+        ('log_level__a', 1, "a cannot be set in 'INFO'"),
     ],
 )
 def test_an_option_without_a_place_is_refused(key, value, words):

@@ -206,7 +206,10 @@ class AtEpochs(Hook):
     ('options', 'expected'),
     [
         (iterations(6, val_interval=1), ['train_cfg.val_interval=1 validates after each iteration']),
-        (iterations(6) | dict(hooks=[AtEpochs()]), ['AtEpochs acts at epochs, of which a run by iterations has one']),
+        (
+            iterations(6) | dict(hooks=[AtEpochs()]),
+            ['AtEpochs acts once per epoch, and a run by iterations has a single epoch'],
+        ),
         (
             dict(checkpoint=dict(by_epoch=False, interval=4)),
             ['CheckpointHook.interval=4 counts iterations, and the ru'],

@@ -68,5 +68,5 @@ def test_of_a_segmentor_whose_images_are_padded():
 
 def test_one_logit_for_two_classes_is_refused():
     model, mask = segmentor(out_channels=1, threshold=0.3), torch.ones(1, 64, 64, dtype=torch.int64)
-    with pytest.raises(UserError, match='needs logits of each class, of whole images: remove it'):
+    with pytest.raises(UserError, match='requires logits of each class for whole images: remove the hook'):
         evaluate(model, [torch.randn(3, 64, 64)], [labelled(mask)], 1)

@@ -21,7 +21,7 @@ from mmengine.dataset import pseudo_collate
 from vt import apis, record_attention
 from vt.errors import UserError
 
-pytest.importorskip('gradio', reason='the page needs Gradio: pip install gradio')
+pytest.importorskip('gradio', reason='the page requires Gradio: pip install gradio')
 SMALL = (
     'model = dict(backbone=dict(num_tokens=4, token_channels=64, relation=dict(num_heads=4), '
     'projector=dict(num_heads=2)), head=dict(in_channels=64))'
@@ -273,7 +273,7 @@ def test_what_is_no_image_is_one_line_and_the_page_goes_on(page, image, folder):
     (folder / 'huge.png').write_bytes(bytes(40_000_000))
     page.drop(folder / 'damaged.png', folder / 'empty.png', folder / 'wide.png')
     page.wait_for(
-        'damaged.png is no image that can be read; empty.png is not an image that can be read; '
+        'damaged.png is not a readable image; empty.png is not a readable image; '
         'wide.png has more than 178,956,970 pixels: make it smaller, or raise VT_MAX_PIXELS in the environment'
     )
     assert page.all('#status [role=alert]')
@@ -318,5 +318,5 @@ def test_a_port_that_cannot_be_served_is_a_user_error():
 
     with socket.create_server(('127.0.0.1', 0)) as taken:
         for port in (taken.getsockname()[1], 70000):
-            with pytest.raises(UserError, match=f'port {port} cannot be served: give another one with --port'):
+            with pytest.raises(UserError, match=f'cannot serve on port {port}: choose another one with --port'):
                 launch(build_page({}, []), port)

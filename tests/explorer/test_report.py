@@ -118,5 +118,5 @@ def test_numbers_of_a_head_or_of_the_mean_and_a_row_a_token(head):
 def test_a_missing_gradio_is_named(monkeypatch):
     monkeypatch.delitem(sys.modules, 'vt.explorer.page', raising=False)  # which imports it
     monkeypatch.setitem(sys.modules, 'gradio', None)
-    with pytest.raises(UserError, match=r'the page needs Gradio: pip install gradio'):
+    with pytest.raises(UserError, match=r'the page requires Gradio: pip install gradio'):
         serve({}, [], 1)

@@ -120,5 +120,5 @@ def test_adapters_of_a_frozen_backbone_are_trained():
 
 def test_a_target_without_effect_is_refused():
     targets = [dict(type='qkv'), dict(type='query')]
-    with pytest.raises(UserError, match=r"target 'query' is the name of no linear layer: give some of fc1, fc2, proj$"):
+    with pytest.raises(UserError, match=r"no linear layer matches target 'query': use some of fc1, fc2, proj$"):
         MODELS.build(dict(type='vt.LoRAModel', module=small_config('deit-small'), targets=targets))

@@ -41,7 +41,9 @@ def test_maps_and_vectors_are_those_of_transformers_with_the_weights_of_a_folder
     norm = whole.layernorm if name == 'dinov2' else whole.norm
     first = norm(expected.hidden_states[1][:, -12:]).unflatten(1, (3, 4)).permute(0, 3, 1, 2)
     torch.testing.assert_close(maps(images)[0], first)
-    with pytest.raises(UserError, match=f'no multiple of patches of {patch}: .* {4 * patch + 3} to {4 * patch} or'):
+    with pytest.raises(
+        UserError, match=f'not divisible by the patch size {patch}: .* {4 * patch + 3} to {4 * patch} or'
+    ):
         maps(torch.randn(1, 3, patch, 4 * patch + 3))
 
 
@@ -86,7 +88,7 @@ LEVELS = dict(in_channels=[4, 8, 16, 16], out_channels=12, token_channels=8, num
 @pytest.mark.parametrize(
     ('options', 'words'),
     [
-        ({}, 'give a name as pretrained, or a config with model_type'),
+        ({}, 'set pretrained to the name of a model, or config.model_type'),
         (dict(config=dict(model_type='timm_backbone')), 'mmpretrain.TIMMBackbone'),
         (dict(config=dict(model_type='bert')), 'bert: Unrecognized configuration class'),
         (dict(config=DINO['dinov2'], out_indices=(1,), out_type='vector'), 'has no effect'),

@@ -169,5 +169,5 @@ def test_tnt_starts_as_its_authors_draw_it():
 
 def test_a_start_of_no_layer_is_refused():
     model = nn.Sequential(nn.Conv2d(8, 4, 3), nn.Linear(10, 10))
-    with pytest.raises(UserError, match='Sequential has no layer of Conv2d, Linear whose name matches'):
+    with pytest.raises(UserError, match='Sequential has no Conv2d or Linear whose name matches'):
         LayerInit(['Linear', 'Conv2d'], names='fc')(model)

@@ -192,8 +192,8 @@ def test_the_teacher_sees_mixed_images(teacher_file):
     [
         (dict(teacher_checkpoint='nowhere.pth'), FileNotFoundError, 'nowhere.pth'),
         (dict(teacher_checkpoint=None), ValueError, 'has no weights: set model.teacher_checkpoint to a checkpoint'),
-        (dict(teacher=resnet(4, num_classes=7)), ValueError, 'model.teacher has 7 classes, the student 5'),
-        (dict(teacher=resnet(8)), ValueError, r'backbone.\S+ is \(4.*\), the model needs \(8'),
+        (dict(teacher=resnet(4, num_classes=7)), ValueError, 'model.teacher has 7 classes, but the student has 5'),
+        (dict(teacher=resnet(8)), ValueError, r'backbone.\S+ has shape \(4.*\), not \(8'),
         (dict(hard=True, temperature=3.0), ValueError, 'temperature=3.0 has no effect with hard=True'),
     ],
 )

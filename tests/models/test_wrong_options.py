@@ -51,7 +51,7 @@ ROWS = [
     # The paper's modules.
     (lambda: FilterTokenizer(8, 9, groups=2), 'GroupedLinear: out_channels=9 is not divisible by groups=2'),
     (lambda: RecurrentTokenizer(8, 12)(torch.randn(1, 8, 2, 2), torch.randn(1, 3, 12)), 'the input has 3 tokens'),
-    (lambda: RecurrentTokenizer(8, 12)(torch.randn(1, 8, 2, 2)), 'needs the tokens of the module before it'),
+    (lambda: RecurrentTokenizer(8, 12)(torch.randn(1, 8, 2, 2)), 'requires tokens of a previous module'),
     (lambda: DynamicTokenizer(16, 16, num_heads=4, groups=2), 'groups=2 is not divisible by num_heads=4'),
     (lambda: DynamicTokenizer(16, 16, num_tokens=1), 'num_tokens=1 must be at least 2'),
     (lambda: Projector(8, 12, query_groups=3), 'in_channels=8 is not divisible by'),
@@ -59,13 +59,13 @@ ROWS = [
     (lambda: fpn(add_extra_convs=True), 'add_extra_convs without num_outs'),
     (lambda: fpn()([torch.randn(1, 4, 2, 2)]), 'input has 1 maps, but in_channels has 2'),
     (lambda: VTResNet(18)(torch.randn(1, 3, 31, 40)), '31x40 pixels is too small'),
-    (lambda: VTResNetCIFAR(18)(torch.randn(1, 3, 7, 8)), r'7x8 pixels is too small .* must be at least 8x8'),
+    (lambda: VTResNetCIFAR(18)(torch.randn(1, 3, 7, 8)), r'7x8 pixels is too small .* at least 8x8 are required'),
     (lambda: VTResNet(18, positions=('layer5',)), r"positions=\('layer5',\) must be a list of distinct names"),
     (lambda: VTResNet(18, frozen_stages=5), 'frozen_stages=5 does not exist; the last is 4'),
-    (lambda: VTResNet(18, out_type='maps'), "out_type='maps' is neither"),
+    (lambda: VTResNet(18, out_type='maps'), "out_type='maps' must be"),
     (lambda: VTBackbone(REGNET, 100)(IMAGE), r'in_channels=100, but RegNet returns \(2, 384, 2, 2\)'),
     # The survey's.
-    (lambda: stages(stage=dict(attention=CLASS)), 'has 0 class tokens, but ClassAttention needs 1'),
+    (lambda: stages(stage=dict(attention=CLASS)), 'has 0 class tokens, but ClassAttention requires 1'),
     (
         lambda: stages(stage=dict(class_tokens=1, attention=CLASS, between=dict(type='vt.OnMap'))),
         'Block: between has no effect',
@@ -74,11 +74,14 @@ ROWS = [
     (lambda: MODELS.build(CELL), 'ReductionCell: channels=16 is not divisible by number of dilations=3'),
     (lambda: stages(stage=dict(peg_blocks=2)), 'peg_blocks without peg'),
     (lambda: stages(stage=dict(drop_path=0.1), drop_path_rate=0.3), r'drop_path_rate=0\.3 has no effect'),
-    (lambda: stages(stage=dict(position=dict(type='torch.nn.Identity'))), 'Identity is not a vt.models.TokenPart'),
+    (
+        lambda: stages(stage=dict(position=dict(type='torch.nn.Identity'))),
+        'Identity must be a subclass of vt.models.TokenPart',
+    ),
     (lambda: stages(out_indices=(1,)), r'out_indices=\[1\] do not exist; the stages are 0 to 0'),
     (lambda: stages(out_type='class_tokens'), "out_type='class_tokens', but the last stage has no class token"),
     (lambda: Windows(7, shift=7), 'shift=7 must be less than the sides of window='),
-    (lambda: MODELS.build(dict(type='vt.HRFormer', stages=[LOW])), 'it needs 2 of both, one per branch'),
+    (lambda: MODELS.build(dict(type='vt.HRFormer', stages=[LOW])), 'both must have 2, one per branch'),
     (lambda: stages(stage=dict(rezero=True, layer_scale=1.0)), 'rezero and layer_scale are both set'),
     (lambda: MViT(key_value_stride=[4, 2]), r'key_value_stride=\[4, 2\] has 2 entries for 4 stages'),
     (lambda: MViT(key_value_stride=(1, 4, 4)), r'key_value_stride=\(1, 4, 4\) must have 2 positive numbers'),
@@ -164,10 +167,10 @@ def build_module(**parts):
 @pytest.mark.parametrize(
     ('parts', 'words'),
     [
-        (dict(tokenizer='FewerMeans'), r'FewerMeans.pool gives \(2, 2, 8\), not .*, here \(N, 16, 8\)'),
-        (dict(tokenizer='Flattened'), r'Flattened gives .* its result must be \(N, num_tokens, token_channels\)'),
-        (dict(relation='Flattened'), r'Flattened gives \(2, 192\) .* as the tokens came'),
-        (dict(projector='Flattened'), r'Flattened gives .* must be as the map came'),
+        (dict(tokenizer='FewerMeans'), r'FewerMeans.pool returns \(2, 2, 8\), not .*, here \(N, 16, 8\)'),
+        (dict(tokenizer='Flattened'), r'Flattened returns .* it must be \(N, num_tokens, token_channels\)'),
+        (dict(relation='Flattened'), r'Flattened returns shape \(2, 192\) .* that of the tokens'),
+        (dict(projector='Flattened'), r'Flattened returns .* must be that of the map'),
     ],
 )
 def test_parts_of_a_module(parts, words):
@@ -199,6 +202,8 @@ def block(**parts):
 
 @pytest.mark.parametrize('name', ['attention', 'feed_forward'])
 def test_parts_of_a_block(name):
-    with pytest.raises(UserError, match=r'Mean gives \(2, 1, 8\) for \(2, 12, 8\): its result must be as it came'):
+    with pytest.raises(
+        UserError, match=r'Mean returns shape \(2, 1, 8\) for input \(2, 12, 8\): it must be that of the input'
+    ):
         block(**{name: 'Mean'})
     assert block(**{name: 'Undecided'})(torch.ones(2, 12, 8), (3, 4)).shape == (2, 12, 8)

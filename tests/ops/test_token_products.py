@@ -148,5 +148,7 @@ def test_onednn_is_chosen_where_it_is_well_ahead_or_named(monkeypatch):
     monkeypatch.setenv('VT_TOKEN_PRODUCTS', 'onednn')
     assert [choose_token_library(name) for name in ('auto', 'blas')] == ['onednn', 'blas']
     assert 0 < onednns_lead((8, 64, 64)) < float('inf')
-    with pytest.raises(UserError, match="unknown library for token products 'typo': choose auto, blas or onednn"):
+    with pytest.raises(
+        UserError, match=r"token_products \(or VT_TOKEN_PRODUCTS\) is 'typo', but must be auto, blas or onednn"
+    ):
         choose_token_library('typo')

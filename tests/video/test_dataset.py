@@ -39,7 +39,7 @@ def test_a_list(tmp_path):
         assert listed(VideoDataset(**options | dict(ann_file='list.csv'))) == [('b c.mp4', 1), ('a.mp4', 0)]
     for text in ('path,label\na.mp4,1\n', 'a.mp4 dog\n', 'a.mp4\n'):
         (tmp_path / 'list.txt').write_text(text)
-        with pytest.raises(UserError, match=r"list\.txt, line 1 is '.*': a line is a path and the number of a class"):
+        with pytest.raises(UserError, match=r"list\.txt, line 1 is '.*': a line must be a path and a class index"):
             VideoDataset(**options)
     (tmp_path / 'list.txt').write_text(HEADER.replace('label,', '') + 'abc,1,2,test\n')
     with pytest.raises(UserError, match='list of Kinetics without the columns label'):
@@ -56,7 +56,7 @@ def test_videos_of_kinetics_that_are_not_there_are_left_out(tmp_path):
     (tmp_path / 'train').mkdir()
     (tmp_path / 'train' / f'{STEMS[1]}.mp4').write_bytes(b'')
     assert listed(VideoDataset(**options)) == [(f'{STEMS[1]}.mp4', 0)]
-    with pytest.raises(UserError, match=r"train\.csv has the label 'tap dancing', which is no class"):
+    with pytest.raises(UserError, match=r"train\.csv has the label 'tap dancing', which is not a class"):
         VideoDataset(**options, classes=['abseiling'])
 
 

@@ -58,11 +58,11 @@ def drop_key_frame(path):
     encode(path, draw(NUMBER), drop=3, codec='mpeg4', options=dict(bf='2'))
 
 
-NO_VIDEO = 'it is an image, not a video|finds no video|cannot be decoded'
+NO_VIDEO = 'it is an image, not a video|cannot open it as a video|cannot be decoded'
 CUT = 'it has only .* frames: it is damaged or cut off'
 REFUSED = {  # how a file is made, and what is said of it
     'gone.mp4': (lambda path: None, 'it does not exist'),
-    'empty.mp4': (lambda path: path.write_bytes(b''), 'finds no video in it'),
+    'empty.mp4': (lambda path: path.write_bytes(b''), 'cannot open it as a video'),
     'image.png': (lambda path: cv2.imwrite(str(path), draw(1)[0]), NO_VIDEO),
     'no frames.avi': (lambda path: write(path, [], 'MJPG'), 'it has no frames'),
     'cut off.avi': (lambda path: halve(write(path, draw(NUMBER), 'MJPG')), CUT),

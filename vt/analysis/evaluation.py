@@ -1,4 +1,4 @@
-"""Scores class by class: of one label an image, of several, and of segmentations. They are percentages.
+"""Scores of each class, in percent: for one label per image, for several, and for segmentation.
 
 The metrics of mmengine are for the report of a test, and for the validations of a training.
 """
@@ -29,20 +29,20 @@ class PredictionCollector(BaseMetric):
         """Keep labels and scores of a batch."""
         for sample in data_samples:
             if not {'pred_score', 'gt_label'} <= sample.keys():
-                raise UserError('scores of classes need labels, and from the model a score of each class: a classifier')
+                raise UserError('scores of classes require labels, and a classifier that gives a score for each class')
             label, score = sample['gt_label'], sample['pred_score'].float()  # numpy has no bfloat16
             self.results.append(
                 dict(gt_label=label.cpu().numpy(), pred_score=score.cpu().numpy(), file=sample.get('img_path'))
             )
 
     def compute_metrics(self, results: list) -> dict:
-        """Keep all results; they are no metrics."""
+        """Keep all results; they are not metrics."""
         self.collected = results
         return {}
 
 
 class MapCollector(PredictionCollector):
-    """Of all maps of a segmentor the pixels of each pair of label and class, and those at boundaries.
+    """Count the pixels of each pair of label and predicted class over all images, and those at boundaries.
 
     Args:
         ignore_index: the label of pixels that don't count.
@@ -58,7 +58,7 @@ class MapCollector(PredictionCollector):
         number = len((self.dataset_meta or {})['classes'])
         for sample in data_samples:
             if not {'gt_sem_seg', 'pred_sem_seg'} <= sample.keys():
-                raise UserError('scores of classes need label masks, and from the model a mask: a segmentor')
+                raise UserError('scores of classes require label masks, and a segmentation model')
             maps = (sample[key]['data'].squeeze().cpu().numpy() for key in ('gt_sem_seg', 'pred_sem_seg'))
             label, predicted = (each.astype(np.int64) for each in maps)
             valid = (label != self.ignore_index) & (label < number) & (predicted < number)
@@ -100,9 +100,11 @@ class ClassScores(PredictionCollector):
 
 @METRICS.register_module()
 class SegmentScores(MapCollector):
-    """The same of a segmentor: IoU of each class that has pixels, boundary IoU and errors at boundaries, in percent.
+    """:class:`ClassScores` of a segmentor: IoU of each class, boundary IoU and errors at boundaries, in percent.
 
-    Arguments are those of :class:`MapCollector`.
+    Args:
+        ignore_index: the label of pixels that don't count.
+        **kwargs: ``collect_device`` and ``prefix``, as of :class:`mmengine.evaluator.BaseMetric`.
     """
 
     default_prefix = 'classes'

@@ -87,7 +87,7 @@ def describe_runs(runs: Sequence[tuple[Path, dict, dict]]) -> list[dict[str, str
     """Describe finished runs, of :func:`read_run`, as rows of a table, with the score of their last validation.
 
     If ``vt test --benchmark`` was run on a checkpoint, its test score and speed are further columns. Runs of one
-    name are told apart by the settings in which they differ and by their folders.
+    name are distinguished by the settings in which they differ and by their folders.
     """
     models = [Path(training['config']).stem for _, training, _ in runs]
     rows = []
@@ -102,7 +102,7 @@ def describe_runs(runs: Sequence[tuple[Path, dict, dict]]) -> list[dict[str, str
 
 
 def _settings(record: dict[str, Any]) -> dict[str, Any]:
-    """What a person asked for: options, and what others stand for."""
+    """The options of the user, and the settings that they imply."""
     return {key: record.get(key) for key in ('config', 'length', 'seed')} | record.get('options', {})
 
 
@@ -188,7 +188,7 @@ def describe(records: Sequence[dict], labels: Sequence[str] = ()) -> list[dict[s
     rows = {label: summarize_row(records, label) for label in labels or dict.fromkeys(run['label'] for run in records)}
     reference, *_ = rows.values()
     if len(metrics := {scores.metric for scores in rows.values()}) > 1:
-        raise UserError(f'{" and ".join(sorted(metrics))} cannot be compared: give runs with the same metric')
+        raise UserError(f'{" and ".join(sorted(metrics))} cannot be compared: use runs with the same metric')
     each = 'each seed and fold' if any('fold' in run['options'] for run in records) else 'each seed'
     described = []
     for label, scores in rows.items():
@@ -218,7 +218,7 @@ def describe_sweep(records: Sequence[dict]) -> list[dict[str, str]]:
     for run in records:
         found, label = run.get('digest'), run['label']
         if digests.setdefault((label, run['options'].get('fold')), found) != found:
-            raise UserError(f'the runs of {label!r} differ in settings: remove those of other ones')
+            raise UserError(f'the runs of {label!r} differ in settings: remove the runs with other settings')
     rows = describe(records)
     scores = [summarize_row(records, row['run']) for row in rows]
     for row, own in zip(rows, scores):
@@ -230,7 +230,7 @@ def describe_sweep(records: Sequence[dict]) -> list[dict[str, str]]:
 
 
 def _interval(margin: float) -> str:
-    """Half an interval behind its middle; nothing where it is NaN."""
+    """Return half of an interval as text, ``±``; empty if it is NaN."""
     return '' if np.isnan(margin) else f' ± {margin:.2f}'
 
 
@@ -246,16 +246,16 @@ def summarize_row(records: Sequence[dict], label: str) -> Scores:
 
     runs = sorted((run for run in records if run['label'] == label), key=trial)
     if len({trial(run) for run in runs}) < len(runs):
-        raise UserError(f'a seed of {label!r} occurs twice: give each run, LABEL_seed-SEED, of one setting once')
+        raise UserError(f'{label!r} has two runs with the same seed: give each run, LABEL_seed-SEED, once')
     if not runs:
-        raise UserError(f'no records of {label!r}; there are: {", ".join(sorted({run["label"] for run in records}))}')
+        raise UserError(f'no records of {label!r}; labels are {", ".join(sorted({run["label"] for run in records}))}')
     for what, values in (
         ('config', [run['config'] for run in runs]),
         ('length', [run['length'] for run in runs]),
         ('metrics', [sorted(run['metrics']) for run in runs]),
     ):
         if other := [value for value in values if value != values[0]]:
-            raise UserError(f'the runs of {label!r} differ in {what} ({values[0]}, {other[0]}): give them other names')
+            raise UserError(f'the runs of {label!r} differ in {what} ({values[0]}, {other[0]}): give them other labels')
     scored = [pick_score(run['metrics']) for run in runs]
     return Scores(
         seeds=tuple(run['seed'] for run in runs),

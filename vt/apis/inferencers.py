@@ -36,7 +36,7 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
 
     Args:
         model: name of a model, path of a config, config, or network of :func:`vt.apis.get_model`.
-        pretrained: path or address of the checkpoint; True for published weights, None for initial ones.
+        pretrained: path or address of the checkpoint; True for published weights, None for random ones.
         device: device of the model; None for the CPU, or the device of a given network.
         classes: class names; by default those of the checkpoint or of the data set.
 
@@ -118,7 +118,7 @@ def inferencer_of(
     pretrained: str | PathLike | bool | None = True,
     device: str | torch.device | None = None,
 ) -> 'ClassificationInferencer | SegmentationInferencer':
-    """Return the inferencer for a model; arguments as in :class:`ClassificationInferencer`."""
+    """Return the inferencer for a model, with arguments of :class:`ClassificationInferencer`."""
     model = resolve_model(model, pretrained, device)
     if is_segmentation(model.cfg):
         from .segmentation import SegmentationInferencer  # it imports MMSegmentation

@@ -113,7 +113,7 @@ def check_arguments(run: Run) -> None:
     check_part(dict(run.cfg.get('speed') or {}), 'speed', run.scope)
     named = named_weights(run.request.options)
     if named and run.start:
-        raise UserError(f'both init_cfg ({named[0]}) and pretrained ({run.start}) give all weights: give one of them')
+        raise UserError(f'init_cfg ({named[0]}) and pretrained ({run.start}) both set all weights: give one of them')
 
 
 def get_model(
@@ -184,7 +184,7 @@ def resolve_model(
 
 
 def _optimize(model: BaseModel) -> BaseModel:
-    """Return a network in evaluation mode, with the implementations that its config's ``speed`` asks for."""
+    """Return a network in evaluation mode, with the implementations that ``speed`` in its config selects."""
     speed = SpeedSettings(**getattr(model, 'cfg', {}).get('speed') or {})
     return optimize_for(model.eval(), channels_last=speed.channels_last, token_products=speed.token_products)
 

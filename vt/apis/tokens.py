@@ -55,7 +55,7 @@ def extract_tokens(model: BaseModel, images: Tensor | Sequence[str | PathLike | 
     finally:
         model.train(training)
     if not records:
-        raise UserError('no part of the model has attention: there are no tokens')
+        raise UserError('the model has no module with attention, so there are no tokens')
     return Tokens(
         tokens={name: record.output for name, record in records.items() if record.output.ndim == 3},
         maps={name: record.output for name, record in records.items() if record.output.ndim == 4},
@@ -64,9 +64,9 @@ def extract_tokens(model: BaseModel, images: Tensor | Sequence[str | PathLike | 
 
 
 def _as_batch(model: BaseModel, images: Any) -> Tensor:
-    """Return images as the network takes them; a UserError for a single image or an image that cannot be read."""
+    """Return images as inputs of the network; a UserError for a single image or an image that cannot be read."""
     if isinstance(images, (str, PathLike)) or (isinstance(images, np.ndarray) and images.ndim < 4):
-        raise UserError('images is a single image: give a list of images')
+        raise UserError('images is a single image: pass a list of images')
     if not isinstance(images, Tensor):
         samples = [*map(Samples(model.cfg), images)]
         if not samples:

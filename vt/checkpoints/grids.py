@@ -57,11 +57,11 @@ class FileGrids:
         for size in known[:1] if self.given and count is math.prod else known:
             if size and count(size) == number:
                 return size
-        reason = f'is not grid={self.given}' if self.given else 'is unknown'
+        reason = f'is not {self.given}, as set by grid' if self.given else 'is unknown'
         axes = ', '.join(['frames', 'height', 'width'][-len(own) :])
         raise UserError(
-            f'the grid of its {number} positions {reason}, and the model has {size_text(own)}: set grid=({axes}) '
-            'beside checkpoint in init_cfg, or for files elsewhere in default_hooks.weights_match of the config'
+            f'the grid of its {number} positions {reason}, and the model has {size_text(own)}: set grid=({axes}), next '
+            'to checkpoint in init_cfg, or for load_from in default_hooks.weights_match of the config'
         )
 
 

@@ -1,4 +1,4 @@
-"""Convert checkpoints to tensors, numbers, strings and containers, when writing them and when reading those of others.
+"""Convert checkpoints to tensors, numbers, strings and containers, when writing them and when reading untrusted ones.
 
 A pickle names functions and classes to call. :mod:`vt.checkpoints.pickles` calls none of them: a name that files of
 PyTorch, mmengine and other trainers contain is read as a :class:`Foreign`, which stores its arguments and its state.
@@ -91,7 +91,7 @@ class Foreign:
 
 
 class Text(Foreign):
-    """Placeholder for ``_codecs.encode``, by which pickle writes bytes; it makes them."""
+    """Placeholder for ``_codecs.encode``, with which pickle writes bytes; it decodes them."""
 
     __slots__ = ()
 
@@ -193,7 +193,7 @@ class Conversion:
         return result
 
     def _made_of(self, value: Foreign) -> Any:
-        """Return what PyTorch, numpy, mmengine and Python make of an object in a file; DROPPED for all others."""
+        """Return the tensor, array or other value that a known object in a file stands for; DROPPED for all others."""
         if value.name in IGNORED:
             return OrderedDict(value.items)
         match value.name.rpartition('.')[2], value.arguments, value.state:
@@ -230,7 +230,7 @@ class Conversion:
             case name, parts, _ if name.endswith('Path'):
                 return str(PurePosixPath(*parts))
         if value.name.startswith('torch.'):
-            raise DamagedError(f'its {value.name} has other arguments')
+            raise DamagedError(f'its {value.name} has unexpected arguments')
         return DROPPED
 
     def _tensor(self, stored: Foreign, offset: int, size: Any, stride: tuple[int, ...], *more) -> torch.Tensor:
@@ -238,7 +238,7 @@ class Conversion:
         (numbers,) = stored.arguments
         kinds = [dtype_of(each) for each in more if isinstance(each, type)]
         if more[2:] and isinstance(more[-1], dict) and more[-1]:
-            raise DamagedError('it has a tensor that is conjugated when it is read')
+            raise DamagedError('it has a tensor with the conjugate bit set')
         numbers = numbers.view(kinds[0]) if kinds else numbers
         result = torch.empty(0, dtype=numbers.dtype, device=numbers.device)
         return result.set_(numbers.untyped_storage(), numbers.storage_offset() + offset, self(size), stride)

@@ -54,7 +54,12 @@ def weights_only(unless: bool = False) -> Iterator[None]:
 class PretrainedInit(PlainPretrainedInit):
     """``init_cfg=dict(type='Pretrained', ...)`` for parts of all libraries.
 
-    The options are those of :func:`vt.checkpoints.weights.load_weights`.
+    Args:
+        checkpoint: path or address of the file.
+        prefix: prefix of the part's names in the file; None to find it.
+        weights: key of the state dict in the file, such as ``'state_dict_ema'``; by default the first one.
+        grid: grid of the file's positions, (height, width) or (frames, height, width); by default it is inferred.
+        may_differ: prefixes of names that may be missing, ignored or have another shape.
     """
 
     def __init__(
@@ -89,7 +94,8 @@ class WeightsMatchHook(Hook):
 
     Args:
         whole: require all tensors with ``load_from``, too.
-        weights, grid, may_differ, adapts: options of :func:`.weights.load_weights` for ``load_from``.
+        weights, grid, may_differ: for ``load_from``, as in :class:`PretrainedInit`.
+        adapts: adapt convolutions of the image to another number of channels than three.
 
     Raises:
         UserError: the checkpoint does not fit, or has no state to resume from.
@@ -113,7 +119,7 @@ class WeightsMatchHook(Hook):
         if runner.cfg.get('resume'):
             if not {'meta', 'message_hub', 'optimizer'} <= checkpoint.keys():
                 advice = 'start from its weights with load_from instead of --resume'
-                raise UserError(f'{held.name} has no state of a training run: {advice}')
+                raise UserError(f'{held.name} contains no training state (optimizer, iteration): {advice}')
             # mmengine loads it again with averages and optimizer state, so nothing may be resized
             load_weights(runner.model, held, resizes=False)
             return

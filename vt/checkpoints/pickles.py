@@ -29,7 +29,7 @@ Storages = Callable[[str, int, torch.dtype], Tensor]
 
 
 class RefusedError(UserError):
-    """A file asks for a name that no weights need."""
+    """A pickle contains a class or function that weights do not need."""
 
 
 class _Reader(Unpickler):
@@ -59,7 +59,7 @@ class _Reader(Unpickler):
                 for _, first, length in filter(None, view):  # a part of another storage
                     numbers = numbers[first : first + length]
                 return Foreign(numbers)
-        raise DamagedError('it asks for something else than a storage')
+        raise DamagedError('it has a persistent ID that is not a storage')
 
 
 def read_pickle(path: Path, device: torch.device) -> Any:
@@ -68,7 +68,7 @@ def read_pickle(path: Path, device: torch.device) -> Any:
     On the device ``'meta'`` the file is read and its checksums are compared, but the weights are not kept.
 
     Raises:
-        RefusedError: it asks for a name that no weights need; the message is the name.
+        RefusedError: it contains a class or function that weights do not need; the message is its name.
         DamagedError: it is truncated, changed, or declares more than it has.
         Exception: of any type, for other damage.
     """
@@ -79,7 +79,7 @@ def read_pickle(path: Path, device: torch.device) -> Any:
         if begin == ARCHIVE:
             return _read_archive(file, size, device)
         if not begin.startswith(PICKLE):
-            raise DamagedError('its first bytes are not those of a checkpoint')
+            raise DamagedError('it does not begin like a checkpoint of torch.save')
         return _read_before_archives(file, size, device)
 
 
@@ -88,11 +88,11 @@ def _read_archive(file: IO[bytes], size: int, device: torch.device) -> Any:
     try:
         with zipfile.ZipFile(file) as archive:
             if (expanded := sum(part.file_size for part in archive.infolist())) > size:
-                raise DamagedError(f'it has {size:,} bytes and expands to {expanded:,}')
+                raise DamagedError(f'its {size:,} bytes decompress to {expanded:,}')
             parts = {part.filename.partition('/')[2]: part for part in archive.infolist()}
             pickled = archive.read(parts.pop('data.pkl'))
             if 'byteorder' in parts and archive.read(parts['byteorder']) != sys.byteorder.encode():
-                raise DamagedError(f'the bytes of its numbers are not in the order of this machine, {sys.byteorder}')
+                raise DamagedError(f'its byte order is not that of this machine, {sys.byteorder}-endian')
             for name, part in parts.items():  # all of them, so that all checksums are compared
                 with archive.open(part) as content:
                     stored[name] = _read_bytes(content, part.file_size, device)
@@ -111,12 +111,12 @@ def _read_before_archives(file: IO[bytes], size: int, device: torch.device) -> A
 
     def find_storage(key: str, number: int, dtype: torch.dtype) -> Tensor:
         if number > size:
-            raise DamagedError(f'it has {size:,} bytes and a storage of {number:,} numbers')
+            raise DamagedError(f'it has {size:,} bytes, too few for a storage of {number:,} numbers')
         return stored.setdefault(key, torch.zeros(number, dtype=dtype, device=device))
 
     magic, _, _ = (_Reader(file).load() for _ in range(3))  # also a version, and the sizes of C's types
     if magic != MAGIC:
-        raise DamagedError('its first number is not that of a checkpoint')
+        raise DamagedError('it does not begin with the number of a checkpoint of torch.save')
     content = _Reader(file, find_storage).load()
     for key in _Reader(file).load():
         if struct.unpack('<q', file.read(8)) != (len(stored[key]),):

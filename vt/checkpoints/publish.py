@@ -74,7 +74,7 @@ def read_header(path: Path) -> dict[str, str]:
         UserError: the file is of another kind, or was changed.
     """
     if path.suffix != SUFFIX:
-        raise UserError(f'{path} is not a {SUFFIX} file: only these have a description')
+        raise UserError(f'{path} is not a {SUFFIX} file, and only these have a header to show')
     load_checkpoint(path)
     with safe_open(path, 'pt') as file:
         return file.metadata() or {}

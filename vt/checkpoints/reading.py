@@ -40,7 +40,7 @@ is_trusted: ContextVar[bool] = ContextVar('is_trusted', default=False)  # whethe
 
 @dataclass
 class Checkpoint:
-    """A file that was read, and what it says.
+    """The content of a checkpoint file, and the metadata in it.
 
     Attributes:
         name: path or address of the file, for messages.
@@ -52,7 +52,7 @@ class Checkpoint:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """What mmengine writes beside the weights: ``epoch``, ``iter``, ``dataset_meta``."""
+        """Metadata that mmengine writes with the weights: ``epoch``, ``iter``, ``dataset_meta``."""
         return self.content.get('meta') or {}
 
     @property
@@ -64,7 +64,7 @@ class Checkpoint:
 
     @property
     def dataset_meta(self) -> dict[str, Any]:
-        """What the file says about the data set of its training, such as ``classes``."""
+        """Metadata of the training data in the file, such as ``classes``."""
         return self.meta.get('dataset_meta') or {}
 
     @property
@@ -97,7 +97,7 @@ class Checkpoint:
         skipped = COUNTERS if key and 'ema' in key else ()
         tensors: Any = OrderedDict((name.removeprefix('module.'), item) for name, item in named if name not in skipped)
         if not tensors:
-            raise UserError(f'{self.name} has no weights by name: give a checkpoint or a state dict')
+            raise UserError(f'{self.name} has no named tensors: give a checkpoint or a state dict')
         tensors._metadata = getattr(state, '_metadata', OrderedDict())  # versions of modules
         return tensors
 
@@ -126,7 +126,7 @@ def load_checkpoint(name: str | Path, map_location: Any = None) -> dict:
 
     Raises:
         FileError: the file does not exist, or cannot be opened or downloaded.
-        UserError: the name does not exist, or weights are complex, NaN or infinite, or it asks for more than
+        UserError: the name does not exist, or weights are complex, NaN or infinite, or it contains more than
             weights need; DamagedError if the file is damaged.
     """
     if str(name).startswith('timm://'):
@@ -150,7 +150,7 @@ def _read_safetensors(path: Path, map_location: Any) -> dict:
     """Read a safetensors file: ``state_dict``, and ``meta`` with config and classes of a published file."""
     named = NAMED_DIGITS.search(path.name)
     if named and named[1] != (digits := content_digits(path.read_bytes())):
-        raise DamagedError(f'its content has the digits {digits}, not those in its name: it was changed')
+        raise DamagedError(f'the checksum of its content is {digits}, not the one in its name: it was changed')
     with safe_open(path, 'pt') as file:
         state = OrderedDict((name, file.get_tensor(name).to(_device(map_location))) for name in sorted(file.keys()))
         metadata = file.metadata() or {}
@@ -178,15 +178,15 @@ def _read(path: Path, map_location: Any) -> dict:
 
 
 def _device(map_location: Any) -> torch.device:
-    """Return the device that is asked for; the CPU for None and for functions."""
+    """Return the requested device; the CPU for None and for functions."""
     return torch.device(map_location if isinstance(map_location, (str, torch.device)) else 'cpu')
 
 
 def _refused(path: Path, name: str) -> UserError:
-    """Return the error of a file that asks for more than weights need."""
-    reason = f'it asks for {printable(name, 300)}, which no weights need and which may run code'
-    advice = 'read it within vt.checkpoints.loading.weights_only(unless=True), or to the command of a tool add'
-    return UserError(f'{path} is not loaded: {reason}; if you trust whoever wrote it, {advice} {TRUST}')
+    """Return the error of a file that contains more than weights need."""
+    reason = f'it contains {printable(name, 300)}, which weights do not need and which can run code'
+    advice = f'add {TRUST} to the command, or in Python load it within vt.checkpoints.loading.weights_only(unless=True)'
+    return UserError(f'{path} is not loaded: {reason}; if you trust its author, {advice}')
 
 
 def _keep_data(loaded: dict) -> None:
@@ -209,8 +209,8 @@ def _require_finite(loaded: dict, name: str | Path) -> None:
             values = tensor.float() if tensor.is_floating_point() else torch.zeros(1)  # no function supports float8
             if tensor.is_complex() or (values.isnan() if 'mask' in str(key) else ~values.isfinite()).any():
                 kind = 'complex' if tensor.is_complex() else 'not finite'
-                advice = 'give an earlier checkpoint, or train again'
-                raise UserError(f'{name} has weights that cannot be used: {printable(key, 120)} is {kind}; {advice}')
+                advice = 'use an earlier checkpoint, or train again'
+                raise UserError(f'{name} has invalid weights: {printable(key, 120)} is {kind}; {advice}')
 
 
 def content_digits(content: bytes) -> str:
@@ -253,5 +253,5 @@ def read_resumable(path: Path) -> Checkpoint:
     """Read a checkpoint that training can resume from; raises as :func:`load_checkpoint`, and for weights alone."""
     held = Checkpoint(str(path), load_file(path))
     if held.position is None:
-        raise UserError(f'{path} contains only weights')
+        raise UserError(f'{path} contains only weights, no training state')
     return held

@@ -1,6 +1,6 @@
 """Find published weights by address, or by name in a model zoo.
 
-Files are downloaded by the libraries' functions to their caches, and only if an address asks for it.
+Files are downloaded by the libraries' functions to their caches, and only for an address of this form.
 """
 
 import os
@@ -34,7 +34,7 @@ def locate(name: str) -> Path:
     if scheme == 'torchvision' and '_Weights.' in model:
         return _fetch(torchvision_weights(model).url)
     if scheme not in ZOOS:
-        raise UserError(f'{name} is not loaded, because {scheme}:// is not supported: download it and give its path')
+        raise UserError(f'{name} cannot be loaded, {scheme}:// is not supported: download it and give its path')
     names = ZOOS[scheme]()
     model = mmengine_checkpoint.get_deprecated_model_names().get(model, model)
     if model not in names:
@@ -109,7 +109,7 @@ def fetching(address: str) -> Iterator[None]:
         yield
     except ImportError as error:
         package = 'timm' if address.startswith('timm') else 'huggingface_hub'
-        raise UserError(f'{address} needs a package: pip install {package}') from error
+        raise UserError(f'{address} requires a package: pip install {package}') from error
     except (OSError, ValueError, RuntimeError, KeyError) as error:  # of a library: no connection, unknown name
         reason = printable(' '.join(str(error).split()), 160)
         near = similar_in_timm(address.removeprefix('timm://')) if address.startswith('timm://') else ''

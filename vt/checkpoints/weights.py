@@ -81,15 +81,15 @@ def load_weights(
         may_differ: prefixes of names that may be missing, ignored or have another shape, unless ``whole``.
         resizes: resize positions of another grid; otherwise they are refused, or unless ``whole`` not loaded.
         adapts: with ``whole``, too, adapt convolutions of the image to another number of channels than three.
-        owner: whose weights they must be with ``whole``, for messages.
-        is_told: log with ``whole``, too, what was loaded.
+        owner: name of the model or part, for messages with ``whole``.
+        is_told: with ``whole``, too, log what was loaded.
 
     Returns:
         Names of the loaded tensors of the model.
 
     Raises:
         UserError: a tensor is missing, unexpected or has another shape; the grid of positions is unknown; or the file
-            cannot be read, is damaged, or asks for more than weights need.
+            cannot be read, is damaged, or contains more than weights need.
     """
     if isinstance(checkpoint, dict):
         checkpoint = Checkpoint('the checkpoint', checkpoint)
@@ -104,7 +104,7 @@ def load_weights(
     own_size: Any = next((part.image_size for part in model.modules() if hasattr(part, 'image_size')), None)
     grids = FileGrids(grid, checkpoint.image_size(), own_size, is_same_model=whole)
     held = checkpoint.state(weights)
-    complaint, remedy = (f"{name} is not {owner}'s", WHOLE) if whole else (f'{name} does not fit', PART)
+    complaint, remedy = (f'{name} does not fit {owner}', WHOLE) if whole else (f'{name} does not fit', PART)
     with _refusing(model, complaint, remedy):
         source, state, outside = to_own_names(model, held, prefix)
         resized = resize_positions(model, state, grids, exempt) if resizes else {}
@@ -183,7 +183,7 @@ def _require(
             more = f' and {len(names) - 1} more' if len(names) > 1 else ''
             raise UserError(f'of {number} tensors it {difference} {printable(names[0], 120)}{more}')
     if not loaded:
-        raise UserError(f'it has none of the {number} tensors')
+        raise UserError(f'it has none of the {number} tensors of the model')
 
 
 def _is_foreign(key: str, backbone: nn.Module, base: str, others: tuple[str, ...]) -> bool:
@@ -226,11 +226,11 @@ def _enter(model: nn.Module, state: State) -> tuple[list[str], list[str]]:
         return model.load_state_dict(state, strict=False)
     except RuntimeError as error:
         shapes = [(key, tuple(state[key].shape), tuple(own[key].shape)) for key in own if key in state]
-        differing = [f'{key} is {theirs}, the model needs {ours}' for key, theirs, ours in shapes if theirs != ours]
+        differing = [f'{key} has shape {theirs}, not {ours}' for key, theirs, ours in shapes if theirs != ours]
         is_shape = differing and type(error) is RuntimeError  # other errors are of a part that resizes tensors
         more = f' and {len(differing) - 1} more' if len(differing) > 1 else ''
         reason = f'{differing[0]}{more}' if is_shape else printable(error, 300)
-        raise UserError(f'{reason} (it has {len(shapes)} of the {len(own)} tensors)') from error
+        raise UserError(f'{reason} (it has {len(shapes)} of the {len(own)} tensors of the model)') from error
 
 
 def _which(checkpoint: Checkpoint, weights: str | None) -> list[str]:
@@ -258,7 +258,7 @@ def load_own_parts(model: nn.Module) -> None:
         names_file = isinstance(init_cfg, dict) and init_cfg.get('type') in PRETRAINED
         if names_file and own is not BaseModule.init_weights and part not in LOADED:
             if init_cfg.get('grid'):
-                raise UserError(f'init_cfg of {type(part).__name__}: it resizes positions itself, remove grid')
+                raise UserError(f'init_cfg of {type(part).__name__}: remove grid, this class resizes positions itself')
             load_init_cfg(part, init_cfg, resizes=False)
 
 

@@ -77,9 +77,7 @@ def train(parser: CommandParser) -> None:
         action='store_true',
         help='find the largest batch size that fits into the memory of a GPU, and do not train',
     )
-    training.add_argument(
-        '--skip-data-check', action='store_true', help='skip the checks of the data and the rehearsal'
-    )
+    training.add_argument('--skip-data-check', action='store_true', help='skip the checks of the data and the dry run')
     parser.add_run_options()
 
 
@@ -124,7 +122,7 @@ def sweep(parser: CommandParser) -> None:
     'vt print-config vt-resnet18_digits --cfg-options image_size=64 train_cfg.max_epochs=5',
 )
 def print_config(parser: CommandParser) -> None:
-    """Print the config that a run would see, as Python, and which step set what."""
+    """Print the complete config of a run, as Python, and which step set what."""
     parser.add_argument('config', help=CONFIG)
     parser.add_run_options()
 

@@ -69,7 +69,7 @@ def check_figure(out: str | Path | None, *inputs: str | Path | None) -> None:
     check_output(out, *inputs)
     kinds = FigureCanvasAgg.get_supported_filetypes()
     if out is not None and Path(out).suffix[1:].lower() not in kinds:
-        raise UserError(f'{out}: a figure is written as .{", .".join(sorted(kinds))}')
+        raise UserError(f'{out}: the name of a figure must end in .{", .".join(sorted(kinds))}')
 
 
 def write(figure: Figure, out: str | Path, dpi: int = 100) -> None:

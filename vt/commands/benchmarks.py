@@ -20,7 +20,7 @@ def benchmark(args: argparse.Namespace) -> None:
     """Measure all models interleaved, in every setting; print medians and ratios to the first model."""
     check_output(args.out, *args.configs)
     if len({name_of(config) for config in args.configs}) < len(args.configs):
-        raise UserError('two of the models have the same name; give each once, or copy a config to another name')
+        raise UserError('two models have the same name: give each model once, or copy a config to another name')
     settings = read_settings(args)
     use_threads()
     keep_freed_memory()
@@ -39,7 +39,7 @@ def read_settings(args: argparse.Namespace) -> list[Setting]:
     for device in args.devices or ['cuda' if torch.cuda.is_available() else 'cpu']:
         is_gpu = require_device(device).type == 'cuda'
         if not is_gpu and 'tf32' in (args.dtypes or ()):
-            raise UserError(f'--dtypes tf32: {device} has no TensorFloat-32; give float32')
+            raise UserError(f'--dtypes tf32: {device} does not support TensorFloat-32: use float32')
         states += [(device, dtype) for dtype in args.dtypes or ['tf32' if is_gpu else 'float32']]
     how = args.batch_sizes, [parse_size(size) for size in args.sizes]
     return [Setting(*state, *values) for state, *values in product(states, *how)]

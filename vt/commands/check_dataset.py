@@ -44,7 +44,7 @@ def check_dataset(args: argparse.Namespace) -> None:
     """
     folder = Path(args.out) if args.out and (Path(args.out).is_dir() or not Path(args.out).suffix) else None
     if folder is not None and folder.exists() and not folder.is_dir():
-        raise UserError(f'{folder} is a file: give the name of a folder, or of a file that ends in .json')
+        raise UserError(f'--out {folder} is a file: give a folder, or a file that ends in .json')
     check_output(folder / 'data.json' if folder and folder.is_dir() else args.out, args.config)
     run = prepare(args.config, Request(args.cfg_options or {}, trains=False))
     cfg = run.cfg
@@ -79,7 +79,7 @@ def print_report(report: dict) -> None:
         level = 'warning: ' if problem in report['warnings'] else ''
         console.print(printable(level + in_line(problem)))
     if len(problems) > SHOWN:
-        console.print(f'... and {len(problems) - SHOWN} more; --out FILE has them all')
+        console.print(f'... and {len(problems) - SHOWN} more; --out FILE writes all of them')
     counts = ', '.join(f'{number} {kind}' for kind, number in report['counts'].items())
     warnings = f' {len(report["warnings"])} warnings.' if report['warnings'] else ''
     console.print((f'{len(problems)} problems: {counts}.' if counts else 'No problem found.') + warnings)

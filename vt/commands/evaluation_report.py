@@ -94,7 +94,7 @@ class Report(Hook):
         self.runner, self.model = runner, unwrap(runner.model)
         self.dataset, evaluator = runner.test_dataloader.dataset, runner.test_evaluator
         if getattr(runner.test_dataloader.sampler, 'shuffle', False):
-            raise UserError('--report needs images in order: set test_dataloader.sampler.shuffle=False')
+            raise UserError('--report requires images in order: set test_dataloader.sampler.shuffle=False')
         if is_segmentation(runner.cfg):
             ignored = [metric.ignore_index for metric in evaluator.metrics if hasattr(metric, 'ignore_index')]
             usual = getattr(without_wrappers(self.dataset), 'ignore_index', IGNORED_LABEL)
@@ -103,7 +103,7 @@ class Report(Hook):
         elif has_labels(self.dataset):
             self.collector = PredictionCollector(prefix='report')
         else:
-            raise UserError('--report compares predictions with labels, and the test images have none')
+            raise UserError('--report requires labels, and the test images have none')
         self.collector.dataset_meta = evaluator.dataset_meta
         evaluator.metrics.append(self.collector)
         self.mapper = HeatMapper(self.model, self.method) if self.method else None

@@ -43,7 +43,7 @@ def serve(models: Models, images: list[ShownImage], port: int) -> None:
     try:
         from vt.explorer.page import build_page, launch
     except ImportError as error:
-        raise UserError('the page needs Gradio: pip install gradio') from error
+        raise UserError('the page requires Gradio: pip install gradio') from error
     for number in (signal.SIGTERM, getattr(signal, 'SIGHUP', signal.SIGTERM)):  # Windows has no SIGHUP
         if signal.getsignal(number) is signal.SIG_DFL:  # not with nohup
             signal.signal(number, signal.default_int_handler)

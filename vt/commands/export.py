@@ -76,7 +76,7 @@ def export(args: argparse.Namespace) -> None:
         inputs = read_inputs(model, args.calibrate, build_plain_training_set, CALIBRATION)
         fitting = [one for one in inputs if program.open_size or one.shape[1:] == images.shape[1:]]
         if not fitting:
-            raise UserError(f'no image for calibration has the size {size}: give some with --calibrate')
+            raise UserError(f'no calibration image has the size {size}: give images of this size with --calibrate')
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # about names of dynamic sizes
         # All before the scores, which take longer: a package may be missing.
@@ -110,7 +110,7 @@ def export(args: argparse.Namespace) -> None:
     sizes = dict(size=describe_size(images[:1]), open_size=program.open_size, reason=program.reason)
     write_measured(args.out, config=args.config, **sizes, **own, results=rows)
     if refused:
-        raise UserError(f'{"; ".join(refused)}; it is not written')
+        raise UserError(f'not written: {"; ".join(refused)}')
 
 
 def why_refused(row: dict[str, Any], args: argparse.Namespace) -> str | None:
@@ -209,7 +209,7 @@ def write_script(model: Any, about: dict[str, Any], run: Forward, folder: Path) 
     path, text = folder / 'predict.py', script_text()
     try:
         if path.exists() and not path.read_bytes().startswith(text.partition('\n')[0].encode()):
-            raise UserError(f'{path} is another script, which is kept')
+            raise UserError(f'{path} exists and is another script, which is not overwritten')
         if len(about['input']) != 4:
             raise UserError('the script does not support videos')
         inferencer = inferencer_of(model)  # it sets missing colours

@@ -40,7 +40,7 @@ NAMED = 20  # files listed in the final error
 def predict(args: argparse.Namespace) -> None:
     """Predict, print a table, and write results, figures and masks on request; at the end name files not read."""
     if args.out and args.out.suffix not in ('.json', '.csv'):
-        raise UserError(f'--out {args.out}: results are written as .json or .csv')
+        raise UserError(f'--out {args.out}: the name must end in .json or .csv')
     if args.batch_size < 1 or args.top_k < 1:
         raise UserError(f'--batch-size {args.batch_size} and --top-k {args.top_k} must be at least 1')
     workers = default_workers() if args.workers is None else args.workers
@@ -51,19 +51,19 @@ def predict(args: argparse.Namespace) -> None:
     if not args.inputs:
         whole = Path(args.config).is_dir()  # of a saved model, whose weights are in its folder, too
         words = f'{args.config} {args.config} {args.checkpoint}' if whole else f'{args.config} {args.checkpoint} INPUT'
-        raise UserError(f'three arguments are needed: {as_typed(f"vt predict {words}")}')
+        raise UserError(f'CONFIG, CHECKPOINT and INPUT are required: {as_typed(f"vt predict {words}")}')
     if args.amp:
         cfg.test_cfg = dict(cfg.get('test_cfg') or {}, fp16=True)
     run, device = Run(cfg, Request(checkpoint=args.checkpoint)), require_device(args.device or default_device())
     inferencer: Any = inferencer_of(build(run, device))
     if args.masks and not inferencer.predicts_maps:
-        raise UserError('--masks needs a segmentor, and the model is none: leave it out')
+        raise UserError('--masks requires a segmentation model: remove --masks')
     SpeedSettings(**cfg.get('speed') or {}).set_process(device)
     if not inferencer.classes:
         print('warning: neither the config nor the checkpoint has class names: labels are numbers', file=sys.stderr)
     if args.threshold is not None:
         if not getattr(inferencer, 'has_several', False):
-            raise UserError('--threshold is for several labels per image; this model has one label: leave it out')
+            raise UserError('--threshold requires a multi-label model, and this one has one label: remove --threshold')
         inferencer.thresholds = read_thresholds(args.threshold, inferencer.classes)
     files = find_files(args.inputs, inferencer.pipeline.suffixes)
     check_paths(files, files.values(), args.out_dir, '--out-dir')
@@ -120,7 +120,7 @@ def read_thresholds(given: str, classes: Sequence[str] | None) -> float | Tensor
     with suppress(ValueError):
         if 0 <= (number := float(given)) <= 1:
             return number
-    hint = f'{as_typed("vt test --report FOLDER")} of a model of several labels writes it'
+    hint = f'{as_typed("vt test --report FOLDER")} writes it for a multi-label model'
     if not given.endswith('.json'):
         raise UserError(f'--threshold {given} must be a number from 0 to 1, or a report.json; {hint}')
     shape = dict(per_class=[dict(name=str, best_threshold=NUMBER)])
@@ -128,7 +128,7 @@ def read_thresholds(given: str, classes: Sequence[str] | None) -> float | Tensor
     found = {composed(row['name']): row['best_threshold'] for row in rows if {'name', 'best_threshold'} <= row.keys()}
     names = [composed(str(name)) for name in classes or found]
     if missing := [name for name in names if name not in found]:
-        raise UserError(f'--threshold {given} has no best_threshold of the class {missing[0]!r}; {hint}')
+        raise UserError(f'--threshold {given} has no best_threshold for class {missing[0]!r}; {hint}')
     return torch.tensor([0.5 if found[name] is None else found[name] for name in names])
 
 

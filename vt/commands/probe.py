@@ -102,7 +102,7 @@ def extract_features(
         UserError: the model is not a classifier, images do not have one label each, or a layer has no features.
     """
     if not hasattr(model, 'extract_feat') or not hasattr(model, 'head'):
-        raise UserError(f'features need a classifier, and {type(model).__name__} is none')
+        raise UserError(f'a probe requires a classifier, and {type(model).__name__} is not one')
     parts, outputs = dict(model.named_modules()), {}
     if missing := [layer for layer in layers if layer != HEAD and layer not in parts]:
         raise UserError(f'the model has no layer {missing[0]!r}; its blocks are {", ".join(blocks_of(model))}')
@@ -115,7 +115,7 @@ def extract_features(
         for batch in track(DataLoader(dataset, batch_size, collate_fn=pseudo_collate), title):
             data = model.data_preprocessor(batch, False)
             if any('gt_label' not in sample or sample.gt_label.numel() != 1 for sample in data['data_samples']):
-                raise UserError('features need images with one label each')
+                raise UserError('a probe requires images with one label each')
             labels += [int(sample.gt_label) for sample in data['data_samples']]
             inputs = data['inputs']
             views = inputs.shape[1] if inputs.ndim == 6 else 1

@@ -27,7 +27,7 @@ def publish_checkpoint(args: argparse.Namespace) -> None:
         print(f'written to {path}')
         if 'config' in read_header(path):
             own = path.with_suffix('.py').name
-            print('Whoever gets this file writes its config, which is Python, and predicts:')
+            print('To predict with this file elsewhere, write its config, which is Python, first:')
             print(as_typed(f'vt publish --show {path.name} --save-config {own}'))
             print(as_typed(f'vt predict {own} {path.name} IMAGE'))
 
@@ -36,16 +36,16 @@ def _check(args: argparse.Namespace) -> None:
     if bool(args.show) == bool(args.out) or (args.show and args.checkpoint):
         raise UserError('give CHECKPOINT and OUT, or --show FILE')
     if args.format and not (args.config and args.model and args.out):
-        raise UserError('--format needs CHECKPOINT, OUT, --config and --model, the name in timm')
+        raise UserError('--format requires CHECKPOINT, OUT, --config and --model, the name in timm')
     if args.model and not args.format:
-        raise UserError('--model is for --format: leave it out')
+        raise UserError('--model requires --format')
     if args.save_config and not (args.show and args.save_config.suffix == '.py'):
-        raise UserError('--save-config FILE.py is for --show FILE.safetensors')
+        raise UserError('--save-config FILE.py requires --show FILE.safetensors')
 
 
 def save_config(path: Path, out: Path) -> None:
     """Write the config in the header of a published checkpoint to a file; it is Python, and is not run."""
     text = read_header(path).get('config')
     if text is None:
-        raise UserError(f'{path} has no config: use that of its training')
+        raise UserError(f'{path} contains no config: use the config of its training')
     write_atomically(out, text)

@@ -40,7 +40,7 @@ def report_sweep(args: argparse.Namespace) -> None:
     finished.sort(key=lambda path: order.get(path.name.rsplit('_seed-', 1)[0], len(order)))
     if not finished:
         again = as_typed('vt sweep CONFIG KEY=VALUE,VALUE')
-        raise MissingFileError(f'there is no finished run in {args.folder}; train some: {again}')
+        raise MissingFileError(f'there is no finished run in {args.folder}: train first with {again}')
     records, unread = _read_labelled(finished)
     left = sorted({path.parent.name for path in args.folder.glob('*/output.txt') if path.parent not in finished})
     rows = describe_sweep(records)

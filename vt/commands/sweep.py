@@ -2,7 +2,7 @@
 
 Each run calls ``vt train``, which lets only one training into a folder. Finished runs are skipped, interrupted
 runs resume from their last checkpoint, and a run that fails does not stop the others. A run is identified by a digest
-of its settings: a folder with a run of others is refused.
+of its settings: a folder that contains another run is refused.
 """
 
 import argparse
@@ -77,11 +77,11 @@ def sweep(args: argparse.Namespace) -> None:
         UserError: a wrong key or value, before training starts; or, at the end, failed runs.
     """
     if args.jobs is not None and args.jobs < 1:
-        raise UserError(f'--jobs {args.jobs}: give 1 or more')
+        raise UserError(f'--jobs {args.jobs} must be at least 1')
     try:
         seeds = [int(seed) for seed in split_values(args.seeds, f'--seeds={args.seeds}')]
     except ValueError as error:
-        raise UserError(f'--seeds {args.seeds}: give them as 0:3 (0, 1 and 2) or as 0,4') from error
+        raise UserError(f'--seeds {args.seeds}: write 0:3 for 0, 1 and 2, or a list such as 0,4') from error
     folder = Path(args.work_dir or f'work_dirs/sweeps/{name_of(args.config)}')
     known = dict(flatten(as_data(read_config(args.config).to_dict())))
     runs = identify(plan(args.config, args.settings, seeds, folder, known), folder)
@@ -112,7 +112,7 @@ def plan(
     for setting in settings:
         key, _, text = setting.partition('=')
         if key in choices:
-            raise UserError(f'{key} is given twice: give all its values as key=value,value')
+            raise UserError(f'{key} is given twice: give all values at once, key=value,value')
         choices[key] = split_values(text, setting)
     for key in choices.keys() & NOT_SWEPT.keys():
         raise UserError(f'{key} cannot be swept: {NOT_SWEPT[key]}')
@@ -214,7 +214,7 @@ def claim(run: SweepRun) -> None:
         write_atomically(mark, json.dumps(dict(digest=run.digest, seed=run.seed)))
     is_earlier = mark.exists() and mark.stat().st_mtime < run.changed
     if is_earlier or {run.digest_in(MARK), run.digest_in(RECORD)} - {''} != {identity}:
-        words = 'a run of other settings, or of earlier data or weights'
+        words = 'a run with other settings, or with data or weights that have changed since'
         raise UserError(f'{run.work_dir} contains {words}: remove it, or choose another --work-dir')
 
 

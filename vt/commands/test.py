@@ -38,9 +38,9 @@ def test(args: argparse.Namespace) -> None:
     """Evaluate; on request write predictions, metrics or a report, and measure the cost of the model."""
     run = testing_run(args)
     maps, metrics_only = is_segmentation(run.cfg), (args.out or '').endswith(METRICS)
-    suffix, what = ('', 'predicted maps to a folder') if maps else ('.pkl', 'predictions as .pkl')
+    suffix, what = ('', 'a folder for predicted maps') if maps else ('.pkl', 'a .pkl file for predictions')
     if args.out and Path(args.out).suffix not in (METRICS, suffix):
-        raise UserError(f'--out {args.out}: metrics are written as {METRICS}, {what}')
+        raise UserError(f'--out {args.out} must be a {METRICS} file for metrics, or {what}')
     notes = check_data(run.data, ('test',))
     runner = build_prepared(run)
     for note in notes:
@@ -49,7 +49,9 @@ def test(args: argparse.Namespace) -> None:
         runner.register_hook(Report(args.report, args.compare, args.heat_maps))
     if not maps and not has_labels(runner.test_dataloader.dataset):
         if metrics_only or not (args.out or args.show_dir):
-            raise UserError('the test images have no labels: ask for predictions, --out FILE.pkl or --show-dir FOLDER')
+            raise UserError(
+                'the test images have no labels: write predictions with --out FILE.pkl or --show-dir FOLDER'
+            )
         runner.test_evaluator.metrics.clear()
     if args.out and not metrics_only and maps:
         runner.register_hook(WriteMaps(Path(args.out)))
@@ -73,20 +75,20 @@ class WriteResults(DumpResults):
     """Predictions as a pickle file, which is written whole or not at all."""
 
     def compute_metrics(self, results: list) -> dict:
-        """Write them; they are no metrics."""
+        """Write them; they are not metrics."""
         write_atomically(self.out_file_path, mmengine.dump(results, file_format='pickle'))
         print(f'written to {self.out_file_path}')
         return {}
 
 
 def testing_run(args: argparse.Namespace) -> Run:
-    """Return the run that the arguments of ``vt test`` ask for."""
+    """Return the run for the arguments of ``vt test``."""
     if args.tta and args.show_dir:
-        raise UserError('--show-dir draws one view per image, --tta tests several: leave one of them out')
+        raise UserError('--show-dir draws one view per image, but --tta tests several: remove one of them')
     if args.compare and not args.report:
-        raise UserError(f'--compare {args.compare} needs --report FOLDER')
+        raise UserError(f'--compare {args.compare} requires --report FOLDER')
     if args.heat_maps and (args.tta or not args.report):
-        raise UserError('--heat-maps needs --report FOLDER, and does not support --tta')
+        raise UserError('--heat-maps requires --report FOLDER, and does not support --tta')
     if args.report:
         check_folder(Path(args.report))
     if args.out and not Path(args.out).suffix:
@@ -96,12 +98,12 @@ def testing_run(args: argparse.Namespace) -> Run:
     run = prepare(args.config, Request.of(args, trains=False, checkpoint=args.checkpoint))
     cfg = run.cfg
     if not cfg.get('test_dataloader'):
-        raise UserError('the config has no test_dataloader: set it to test')
+        raise UserError('testing requires test_dataloader in the config')
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.show_dir:
         if not cfg.default_hooks.get('visualization'):
-            raise UserError("--show-dir needs a hook: set default_hooks.visualization=dict(type='vt.FigureHook')")
+            raise UserError("--show-dir requires default_hooks.visualization=dict(type='vt.FigureHook')")
         cfg.default_hooks.visualization.update(enable=True, out_dir=args.show_dir, interval=1)
     if args.tta:
         use_tta(cfg)
@@ -140,7 +142,7 @@ def use_tta(cfg: Config) -> None:
     """Wrap the model for test-time augmentation: that of the config, or the average over an image and its flip."""
     for dataset in leaves((cfg.get('train_dataloader') or {}).get('dataset')):
         if any('swap_seg_labels' in step for step in dataset.get('pipeline', [])) and 'tta_model' not in cfg:
-            raise UserError('--tta flips images, but left and right are classes of this data set: leave --tta out')
+            raise UserError('--tta flips images, but left and right are classes of this data set: remove --tta')
     flips = [dict(type='RandomFlip', prob=prob, direction='horizontal') for prob in (0.0, 1.0)]
     of_frames = [dict(type='vt.SameForAllFrames', transforms=[flip]) for flip in flips]
     for dataset in leaves(cfg.test_dataloader.dataset):

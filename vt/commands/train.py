@@ -27,7 +27,7 @@ def train(args: argparse.Namespace) -> None:
     cfg, digest = run.cfg, digest_config(run.cfg)
     asked = args.resume or start_of(cfg)
     if args.new_schedule and not asked:
-        raise UserError('--new-schedule is for a resumed run: add --resume')
+        raise UserError('--new-schedule requires --resume')
     with use_work_directory(cfg.work_dir, asked) as start:
         notes, is_new = [*start.notes], start.checkpoint is None
         if is_new and cfg.get('load_from'):
@@ -41,7 +41,7 @@ def train(args: argparse.Namespace) -> None:
         runner.is_repeatable = True
         runner.start_from(replace(start, notes=tuple(notes)), args.new_schedule)
         if args.new_schedule and not any(isinstance(hook, ResumeHook) for hook in runner.hooks):
-            raise UserError('--new-schedule needs vt.ResumeHook, which the config disables (default_hooks.resume)')
+            raise UserError('--new-schedule requires vt.ResumeHook, which the config disables (default_hooks.resume)')
         runner.train()
         if is_main_process():
             record = record_training(runner, args.config, args.cfg_options or {}, digest)
@@ -53,9 +53,9 @@ def find_batch_size(args: argparse.Namespace) -> None:
     run = training_run(args)
     cfg = run.cfg
     if args.resume or get_world_size() > 1:
-        raise UserError('--find-batch-size needs a single process without --resume: batch sizes are per process')
+        raise UserError('--find-batch-size requires a single process, without --resume: batch sizes are per process')
     if (cfg.get('speed') or {}).get('train_graphs'):
-        raise UserError('--find-batch-size does not work with speed.train_graphs: leave one of them out')
+        raise UserError('--find-batch-size does not work with speed.train_graphs: remove one of them')
     hook = BatchSizeHook()
     with TemporaryDirectory() as folder:
         cfg.work_dir, cfg.log_level = folder, 'WARNING'
@@ -73,9 +73,9 @@ def find_batch_size(args: argparse.Namespace) -> None:
 
 
 def training_run(args: argparse.Namespace) -> Run:
-    """Return the run that the arguments of ``vt train`` ask for."""
+    """Return the run for the arguments of ``vt train``."""
     run = prepare(args.config, Request.of(args))
     for name in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
         if not run.cfg.get(name):
-            raise UserError(f'the config has no {name}: set it to train')
+            raise UserError(f'training requires {name} in the config')
     return run

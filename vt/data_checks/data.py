@@ -153,7 +153,7 @@ class Source:
         """Yield all samples, and collect the problems of each: of long lists, a part of the files is looked up.
 
         Two samples of one file, or of equal content, must have the same labels. Before a run (not ``whole``), equal
-        images in memory are no reason to refuse it.
+        images in memory are not an error.
         """
         listed = self.has_files and self.dataset.ann_file and not getattr(self.reader.load_image, 'backend_args', None)
         every = -(-len(self.dataset) // MOST_LISTED)
@@ -208,10 +208,10 @@ def find_sources(
                 reader = SampleReader(kind.__name__, num_classes, ignored, *loading, whole, num_channels)
                 sources.append(Source(split, part, data, dataset, reader))
             else:
-                words = "is not one of OpenMMLab's data sets and was not read"
+                words = 'is not an OpenMMLab data set and was not read'
                 others.append((split, Problem('not read', str(own['type']), words)))
         elif same.split == 'train' != split:
-            message = f'is the data set of {split}, too: its scores have no meaning'
+            message = f'is also the data set of {split}: scores on training data have no meaning'
             same.problems.append(Problem('same', 'train_dataloader.dataset', message))
     return sources, others
 

@@ -114,12 +114,12 @@ def compare_classes(splits: Sequence[Labels]) -> Iterator[tuple[str, Problem]]:
             if differing is not None:
                 label, expected, found = differing
                 message = f'has {_class(found)} for label {label}, but {first.split} has {_class(expected)}'
-                advice = 'give both the same classes in the same order, if need be as empty folders'
+                advice = 'use the same classes in the same order for both, if needed with empty folders'
                 yield other.split, Problem('classes', other.source, f'{message}: {advice}')
         elif bool(first.names) != bool(other.names) and first.counts and other.counts:
             named, numbered = (first, other) if first.names else (other, first)
-            message = f'has labels without names, but {named.split} has {list_names(named.names)}, in this order'
-            advice = f'if these are the same, set classes of {numbered.split}_dataloader.dataset to them'
+            message = f'has labels without class names, but {named.split} has {list_names(named.names)}, in this order'
+            advice = f'if the classes are the same, set {numbered.split}_dataloader.dataset.classes to these names'
             yield numbered.split, Problem('order', numbered.source, f'{message}: {advice}')
 
 
@@ -188,7 +188,7 @@ def _compare_with_config(own: Labels) -> Iterator[str]:
         ours, theirs = (list_names(each[label or 0 :]) or 'no class' for each in (found, names))
         what = 'the folders in alphabetical order' if own.folders else 'the file'
         message = f'has {ours} from label {label or 0}, but {own.split}_dataloader.dataset has {theirs}'
-        yield f'{message}: give classes the order of {what}, or remove classes'
+        yield f'{message}: set classes in the order of {what}, or remove classes'
 
 
 def _values(own: Labels) -> list[int]:

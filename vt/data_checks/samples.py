@@ -44,10 +44,10 @@ class Problem:
 
 
 def missing(path: str, reason: str = '') -> Problem:
-    """The problem of a file that is not there; a name that looks the same is another in Unicode."""
+    """The problem of a missing file; another file may have a name that looks the same but differs in Unicode."""
     folder, name = os.path.split(path)
     near = _names_in(folder).get(folded(name))
-    hint = f'; {near!a} is there, which differs in case or in Unicode normalisation' if near else ''
+    hint = f'; but {near!a} exists, which differs in case or in Unicode normalisation' if near else ''
     return Problem('missing', path, f'does not exist{reason}{hint}')
 
 
@@ -80,7 +80,7 @@ class Sample:
 
     @property
     def key(self) -> str | None:
-        """What the same image or video has, too: its content if it was read, else its place; None if unknown."""
+        """Key that equal images or videos share: the digest of the content if read, else the path; None if unknown."""
         folder, _, name = self.path.rpartition('/')
         return self.digest or (f'{_real_folder(folder)}/{name}' if name else None)
 
@@ -157,7 +157,7 @@ class SampleReader:
             image = step.read(path)
             sample.mode = f'with {image.shape[2]} channels of {image.dtype}'
             if self.num_channels not in (None, image.shape[2]):
-                words = f'has {image.shape[2]} channels, but the backbone takes {self.num_channels}'
+                words = f'has {image.shape[2]} channels, but the backbone requires {self.num_channels}'
                 yield 'mode', f'{words}: set in_channels'
         else:
             check_image_size(file, path)
@@ -197,7 +197,7 @@ class SampleReader:
             return
         labels = step(dict(info, seg_fields=[]))['gt_seg_map']
         if labels.ndim != 2:
-            yield 'mode', "is read as colours by imdecode_backend='cv2': use 'pillow' for masks with a palette"
+            yield 'mode', "is read as RGB by imdecode_backend='cv2': use 'pillow' for masks with a palette"
             return
         sample.counts = np.bincount(labels.ravel(), minlength=256)
         if sample.size is not None and labels.shape != sample.size:
@@ -211,7 +211,7 @@ class SampleReader:
 
 
 def _look_at_pixels(opened: Image.Image) -> Wrong:
-    """Yield what of an image is lost when it is read with 8 bits, and as one image."""
+    """Yield what is lost when an image is read with 8 bits and as a single frame."""
     if cv2.__version__ < '5':  # OpenCV 4 accepts truncated images
         opened.load()
     number = 1 if opened.format == 'MPO' else getattr(opened, 'n_frames', 1)  # MPO: a photo with its thumbnail

@@ -37,15 +37,15 @@ class LoadBands(LoadImageFromFile):
         backend_args: arguments of mmengine's file backend.
 
     Raises:
-        UserError: ``bands`` are no channels, or a file has another format, is damaged or too large, has no such
-            channel, or has values that are NaN or infinite, or those that GDAL marks as no data, unless they are 0.
+        UserError: ``bands`` are not indices of channels; or a file has another format, is damaged or too large, has no
+            such channel, or has values that are NaN, infinite, or nodata as marked by GDAL, unless they are 0.
     """
 
     def __init__(
         self, bands: Sequence[int] | None = None, channels_first: bool = False, backend_args: dict | None = None
     ) -> None:
         if bands is not None and not (bands and all(type(band) is int and band >= 0 for band in bands)):
-            raise UserError(f'LoadBands.bands={bands} must be channels of the file, from 0')
+            raise UserError(f'LoadBands.bands={bands} must be indices of channels, from 0')
         super().__init__(to_float32=True, color_type='unchanged', backend_args=backend_args)
         self.bands, self.channels_first = bands, channels_first
 
@@ -58,7 +58,7 @@ class LoadBands(LoadImageFromFile):
         """Read the channels of a file as (height, width, channels), in its own dtype; errors as above."""
         image = read_bands(fileio.get(path, backend_args=self.backend_args), path, self.channels_first)
         if self.bands is not None and max(self.bands) >= image.shape[2]:
-            raise UserError(f'{path} has {image.shape[2]} channels, fewer than LoadBands.bands={self.bands} needs')
+            raise UserError(f'{path} has {image.shape[2]} channels, too few for LoadBands.bands={self.bands}')
         if image.dtype.kind == 'f' and (wrong := image.size - np.count_nonzero(np.isfinite(image))):
             raise UserError(f'{path} has {wrong:,} values that are NaN or infinite: replace them by numbers')
         return image if self.bands is None else image[..., list(self.bands)]
@@ -83,20 +83,20 @@ def read_bands(content: bytes, name: str, channels_first: bool = False) -> np.nd
             image = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED) if is_image else None
             image = image if image is None or image.ndim == 2 else image[..., [2, 1, 0, 3][: image.shape[2]]]
     if image is None:
-        raise UserError(f'{name} is not an image that can be read')
+        raise UserError(f'{name} is not a readable image')
     if image.ndim not in (2, 3) or not image.size or image.dtype.kind not in 'buif':
-        raise UserError(f'{name} has {image.shape} of {image.dtype}: (height, width, channels) of numbers is needed')
+        raise UserError(f'{name} has shape {image.shape}, {image.dtype}, not (height, width, channels) of numbers')
     return image if image.ndim == 3 else image[..., None]
 
 
 def why_unread(path: str | Path) -> str | None:
-    """Return what an image is that OpenCV does not read as colours, and what to do; None if it is damaged."""
+    """Return why OpenCV does not read an image as colours, and what to do; None if the image is damaged."""
     with suppress(Exception):  # of any decoder
         content = Path(path).read_bytes()
         if content.startswith((NUMPY, *TIFF)):
             image = read_bands(content, str(path))
             sides = 'x'.join(map(str, image.shape))
-            return f'has {sides} values of {image.dtype}, no colours of 8 bits: load it with vt.LoadBands'
+            return f'has {sides} values of {image.dtype}, not 8-bit colours: load it with vt.LoadBands'
         with Image.open(BytesIO(content)) as header:
             if header.format not in DECODED:
                 return f'is {header.format}, which OpenCV does not read: convert it to PNG'
@@ -128,7 +128,7 @@ def _count_nodata(image: np.ndarray, marked: str) -> int:
 def _read_tiff(content: bytes, name: str) -> np.ndarray:
     """Read the first image of a TIFF as (height, width) or (height, width, channels)."""
     if find_spec('tifffile') is None:
-        raise UserError('TIFF needs tifffile: pip install tifffile')
+        raise UserError('TIFF requires tifffile: pip install tifffile')
     import tifffile
 
     with tifffile.TiffFile(BytesIO(content)) as file:
@@ -138,12 +138,12 @@ def _read_tiff(content: bytes, name: str) -> np.ndarray:
             raise UserError(f'{name} is compressed in segments of {pieces:,} bytes: pip install imagecodecs to read it')
         sides = [axis for axis, size in zip(series.axes, series.shape) if size > 1 or axis in 'YX']
         if not {'Y', 'X'} <= {*sides} or len(sides) > 3:
-            raise UserError(f'{name} has the axes {series.axes} of {series.shape}: rows, columns and bands are needed')
+            raise UserError(f'{name} has axes {series.axes} of sizes {series.shape}, not rows, columns and bands')
         image, tag = series.asarray(), file.pages.first.tags.get(GDAL_NODATA)
     marked = '' if tag is None else str(tag.value)
     if number := _count_nodata(image, marked):
-        without = f'{number:,} values {printable(marked.strip(), 40)}, which it marks as no data'
-        raise UserError(f'{name} has {without}: replace them by numbers, such as 0 by gdalwarp -dstnodata 0')
+        without = f'{number:,} values {printable(marked.strip(), 40)}, which it marks as nodata'
+        raise UserError(f'{name} has {without}: replace them, such as by 0 with gdalwarp -dstnodata 0')
     image = image.reshape([size for axis, size in zip(series.axes, series.shape) if axis in sides])
     order = sorted(range(len(sides)), key=lambda index: {'Y': 0, 'X': 1}.get(sides[index], 2))
     return image.transpose(order)

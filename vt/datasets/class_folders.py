@@ -15,7 +15,7 @@ class CustomDataset(PlainCustomDataset):
     """MMPretrain's data set, with equal samples; a folder of classes is listed in a ninth of the time.
 
     Attributes:
-        unused: paths of files in the folder that are no samples; None if the folder was not listed here.
+        unused: paths of files in the folder that are not samples; None if the folder was not listed here.
         label_counts: number of samples of each label, of the whole folder.
     """
 

@@ -29,7 +29,7 @@ def load_handwriting(split: str, split_seed: int = 0, other_hands: bool = False)
     from sklearn.model_selection import train_test_split
 
     if split not in ('train', 'test'):
-        raise UserError(f"split={split!r} is neither 'train' nor 'test'")
+        raise UserError(f"split={split!r} must be 'train' or 'test'")
     digits = load_digits()
     if other_hands:
         chosen = slice(0, -3 * PER_HAND) if split == 'train' else slice(-2 * PER_HAND, None)
@@ -41,7 +41,7 @@ def load_handwriting(split: str, split_seed: int = 0, other_hands: bool = False)
 
 
 def load_ink(split: str, **options) -> list[np.ndarray]:
-    """Return the images ``(n, 8, 8)`` of each digit, from 0 to 1; arguments as in :func:`load_handwriting`."""
+    """Return the images ``(n, 8, 8)`` of each digit, from 0 to 1; ``options`` are those of :func:`load_handwriting`."""
     images, labels = load_handwriting(split, **options)
     ink = images.astype(np.float32) / 255
     return [ink[labels == digit] for digit in range(10)]
@@ -71,7 +71,7 @@ class Digits(BaseDataset):
     ) -> None:
         self.split, self.split_seed, self.digits = split, split_seed, tuple(digits)
         if not self.digits or not set(self.digits) <= set(range(10)):
-            raise UserError(f'Digits: digits={self.digits} must be some of 0 to 9')
+            raise UserError(f'Digits: digits={self.digits} must be a non-empty subset of 0 to 9')
         super().__init__(ann_file='', test_mode=split == 'test', **dict(serialize_data=False) | kwargs)
 
     def load_data_list(self) -> list[dict]:

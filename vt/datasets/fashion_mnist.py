@@ -50,7 +50,7 @@ class FashionMNIST(BaseDataset):
 
     def __init__(self, data_root: str | None = None, split: str = 'train', edge: int = 0, **kwargs) -> None:
         if split not in SPLITS:
-            raise UserError(f'FashionMNIST: split={split!r} is none of {", ".join(SPLITS)}')
+            raise UserError(f'FashionMNIST: split={split!r} must be one of {", ".join(SPLITS)}')
         self.split, self.edge, self.image_size = split, edge, (28 + 2 * edge, 28 + 2 * edge)
         super().__init__(ann_file='', data_root=data_root or '', test_mode=split in ('test', 'held-out'), **kwargs)
 
@@ -78,7 +78,7 @@ def read_array(path: Path, shape: tuple[int, ...]) -> np.ndarray:
     """Read a uint8 array of a given shape from a file in the format of MNIST, ``path`` or ``path.gz``."""
     packed = path.with_name(f'{path.name}.gz')
     if not (path.is_file() or packed.is_file()):
-        raise MissingFileError(f'there is no {packed} and no {path.name}: put it there, or correct data_root')
+        raise MissingFileError(f'there is neither {packed} nor {path.name}: add the file, or correct data_root')
     with open_maybe_compressed_file(str(path if path.is_file() else packed)) as file:
         header = 4 * (1 + len(shape))  # a number that tells the format, and one per axis
         return np.frombuffer(file.read(), np.uint8, offset=header).reshape(shape)

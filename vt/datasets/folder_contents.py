@@ -1,4 +1,4 @@
-"""What is in a folder of samples, told to a person whose data cannot be read or are not all used."""
+"""Describe the content of a folder of samples in messages about data that cannot be read or are not all used."""
 
 import os
 import re
@@ -28,7 +28,7 @@ def require_split(folder: Path) -> None:
         return
     there = sorted(path.name for path in parent.glob('*/'))
     files = Counter(path.suffix.lower() for path in parent.iterdir() if path.is_file())
-    advice = 'set data_prefix of train_dataloader.dataset and val_dataloader.dataset to those of the splits'
+    advice = 'set data_prefix of train_dataloader.dataset and val_dataloader.dataset to the folders of the splits'
     if not {name.lower() for name in there} & {*SPLITS}:
         fifth = 'set val_fraction=0.2 to hold out a fifth of each class, or ' if there else ''
         advice = f'{fifth}move images to {parent}/train/CLASS and {parent}/val/CLASS'
@@ -57,7 +57,7 @@ def describe_files(dataset: BaseDataset, folder: str, advice: str = 'correct its
 
 
 def table_in(folder: str) -> str:
-    """Return what reads a table in a folder of images or beside it, which class folders do not; '' without one."""
+    """Return advice if a folder of images, or its parent, has a CSV or TSV table, which class folders do not read."""
     places = (Path(folder), Path(folder).parent)
     tables = [path for place in places for path in sorted(place.glob('*.[cCtT][sS][vV]'))]
     return f"; for labels in {tables[0]} set type='vt.MultiLabelImages' and ann_file" if tables else ''
@@ -69,7 +69,7 @@ def unused_reason(name: str, images: set[str] | None, dataset: BaseDataset) -> s
     if suffix not in USABLE or any(part.startswith('.') for part in Path(name).parts):
         return None
     if suffix in UNREADABLE:
-        return f'{suffix.upper()[1:]} is not read here: convert such files to JPEG or PNG'
+        return f'{suffix.upper()[1:]} is not supported: convert such files to JPEG or PNG'
     if images is not None:
         own = getattr(dataset, 'seg_map_suffix', '')
         starts = {name.removesuffix(own)}

@@ -1,4 +1,4 @@
-"""What data sets share whose samples are drawn on access from the seed, the split and their index."""
+"""Mixin of generated data sets, whose samples depend only on the seed, the split and their index."""
 
 import numpy as np
 

@@ -81,7 +81,7 @@ class HeldOut:
         classes = tuple(label if isinstance(label, (int, np.integer)) else None for label in labels)
         choice = choose_held_out(files, classes, self.val_fraction, self.seed)
         if not choice.held_out:
-            raise UserError(f'val_fraction={self.val_fraction}: there are no two images of a class that differ')
+            raise UserError(f'val_fraction={self.val_fraction} requires two different images in some class')
         own = [index for index in range(len(infos)) if (index in choice.held_out) == self.test_mode]
         self.dataset, self.is_loaded = self.dataset.get_subset(own), True
         if not self.test_mode:

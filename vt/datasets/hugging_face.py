@@ -91,14 +91,14 @@ class HuggingFaceDataset(BaseDataset):
         where = f'{self.address}/{self.label}'
         column = values_of(rows, self.label, where)
         if not types.is_integer(column.type) or column.null_count:
-            what = 'each row needs a whole number: cast the column to ClassLabel, or set label=None for no labels'
-            raise UserError(f'{where} is of type {column.type}, with {column.null_count} nulls: {what}')
+            what = 'labels must be integers: cast the column to ClassLabel, or set label=None for no labels'
+            raise UserError(f'{where} is of type {column.type}, with {column.null_count} nulls, but {what}')
         if names := getattr(rows.features[self.label], 'names', None):
             self.found_names = tuple(names)
             name_classes(self, self.found_names)
         labels, number = column.to_numpy(), len(self.metainfo.get('classes') or ()) or np.inf
         outside = np.flatnonzero((labels < 0) | (labels >= number))
         if len(outside):
-            known = 'a whole number from 0' if number == np.inf else f'one of the {number} classes'
-            raise UserError(f'{where}/{outside[0]} is {labels[outside[0]]}, not {known}: correct it')
+            known = 'an integer from 0' if number == np.inf else f'one of the {number} classes'
+            raise UserError(f'{where}/{outside[0]} is {labels[outside[0]]}, not {known}: correct the label')
         return labels

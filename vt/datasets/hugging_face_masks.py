@@ -45,7 +45,7 @@ class HuggingFaceSegDataset(BaseSegDataset):
         classes = read_names(classes) if isinstance(classes, str) else classes
         metainfo = dict(metainfo or {}) | (dict(classes=[*classes]) if classes else {})
         if mask is not None and not metainfo.get('classes'):
-            raise UserError('HuggingFaceSegDataset has no class names for its masks: set classes')
+            raise UserError('HuggingFaceSegDataset requires class names for its masks: set classes')
         self.source, address = (data_root or '', split), f'{PREFIX}://{folder_of(data_root or "", split)}'
         self.names = dict(img_path=image) | (dict(seg_map_path=mask) if mask is not None else {})
         prefix = {key: f'{address}/{name}' for key, name in self.names.items()}

@@ -47,7 +47,9 @@ class MultiLabelImages(MultiLabelDataset):
         given = self.metainfo.get('classes')
         images, lines, columns = self._read_table()
         if given is not None and columns is not None and (odd := {*map(composed, given)} ^ {*columns}):
-            words = f'{min(odd)!r} is a column or a class alone: use one column for each of the {len(given)} classes'
+            words = (
+                f'{min(odd)!r} is only a column or only a class: use one column for each of the {len(given)} classes'
+            )
             raise UserError(f'{self.ann_file}, line 1: {words}')
         spelling = {folded(name): composed(name) for name in given or ()}
         for name, line in lines.items() if columns is None else ():
@@ -80,7 +82,7 @@ class MultiLabelImages(MultiLabelDataset):
         for row in filter(lambda row: any(map(str.strip, row)), rows):
             where, file = f'{self.ann_file}, line {rows.line_num}', os.path.normpath(row[0].strip())
             if len(row) != len(header):
-                raise UserError(f'{where} has {len(row)} columns, but the first line has {len(header)}')
+                raise UserError(f'{where} has {len(row)} columns, but the header has {len(header)}')
             if file in images:
                 raise UserError(f'{where} names {file} again')
             if columns is None:

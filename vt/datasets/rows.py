@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PREFIX = 'rows'
 SPLITS, STATE = 'dataset_dict.json', 'state.json'  # files that ``save_to_disk`` writes
-HINT = 'data_root is a folder that save_to_disk of datasets wrote'
+HINT = 'data_root must be a folder written by save_to_disk of datasets'
 
 
 class RowsBackend(BaseStorageBackend):
@@ -65,8 +65,8 @@ class Column:
         if types.is_struct(content.type) and content.type.get_field_index('bytes') >= 0:
             content = compute.struct_field(content, 'bytes')
         if not (types.is_binary(content.type) or types.is_large_binary(content.type)):
-            what = 'encoded images or videos (datasets.Image or Video, or their bytes) are needed'
-            raise UserError(f'{address} is of type {type(feature).__name__}: {what}')
+            what = 'encoded images or videos (datasets.Image or Video, or their bytes)'
+            raise UserError(f'{address} is of type {type(feature).__name__}, but must contain {what}')
         missing = compute.equal(compute.fill_null(compute.binary_length(content), 0), 0)
         if number := compute.sum(missing).as_py():
             first = f'{address}/{compute.index(missing, True)} is null or empty'
@@ -96,7 +96,7 @@ class Column:
 def values_of(rows: 'Dataset', name: str, where: str) -> 'ChunkedArray':
     """Return a column as Arrow's values, which stay in their files; UserError if there is no such column."""
     if name not in rows.column_names:
-        raise UserError(f'{where}: there is no column {name!r}, there are {", ".join(rows.column_names)}')
+        raise UserError(f'{where}: there is no column {name!r}; the columns are {", ".join(rows.column_names)}')
     return rows.select_columns(name).with_format('arrow')[:].column(0)
 
 
@@ -121,11 +121,11 @@ def open_rows(data_root: str, split: str) -> 'Dataset':
     try:
         import datasets
     except ImportError as error:
-        raise UserError('this data set needs datasets: pip install datasets') from error
+        raise UserError('this data set requires datasets: pip install datasets') from error
     root, folder = Path(data_root), folder_of(data_root, split)
     with interpreting(root, HINT):
         if root != folder and split not in (names := read_json(root / SPLITS, HINT, keys=('splits',))['splits']):
-            raise UserError(f'{root} has no split {split!r}: there are {", ".join(map(str, names))}')
+            raise UserError(f'{root} has no split {split!r}; its splits are {", ".join(map(str, names))}')
         state = read_json(file_in(root, folder.relative_to(root) / STATE), HINT, keys=('_data_files',))
         if root == folder and state.get('_split') not in (None, split):
             raise UserError(f'{root} is the split {state["_split"]!r}, not {split!r}: correct split or data_root')

@@ -61,7 +61,7 @@ def seed_random(*key: int, own: Sequence[Any] = ()) -> None:
 
 
 def find_generators(holder: Any) -> list[Any]:
-    """Find the generators that an object holds beside those of libraries, in the same order in every process.
+    """Find the random number generators stored in an object, without those of libraries, in a fixed order.
 
     They are in attributes, containers, closures and default values, in classes, and in the modules of these.
     """

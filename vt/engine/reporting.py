@@ -21,12 +21,12 @@ from vt.untrusted_text import printable
 # Errors of the operating system about a file, and what to do about them.
 SYSTEM = {
     errno.ENOENT: 'there is no {}: put it there, or correct its path (data_root for a data set)',
-    errno.EACCES: 'no permission for {}: change its rights, or name another path',
+    errno.EACCES: 'permission denied for {}: change its permissions, or choose another path',
     errno.EROFS: '{} is on a read-only file system: choose another path (--work-dir for the files of a run)',
-    errno.ENOSPC: 'no space is left to write {}: free some, or choose another path (--work-dir for the files of a run)',
+    errno.ENOSPC: 'no disk space is left for {}: free some, or choose another path (--work-dir for the files of a run)',
     errno.EEXIST: '{} is a file where a folder is needed: remove it, or choose another folder',
     errno.EISDIR: '{} is a folder where a file is needed: remove it, or choose another path',
-    errno.ENOTDIR: 'in the path {} is a file where a folder is needed: correct the path',
+    errno.ENOTDIR: 'a folder in the path {} is a file: correct the path',
     errno.EMFILE: 'too many files are open: raise the limit (ulimit -n 65536), or lower num_workers',
     errno.EADDRINUSE: 'the port is in use: set MASTER_PORT to a free one',
 }
@@ -36,8 +36,8 @@ OUT_OF_MEMORY = (
 )
 FILES = ('img_path', 'seg_map_path')  # keys of a sample
 STANDARD, LIBRARIES = sysconfig.get_path('stdlib'), {'site-packages', 'dist-packages'}  # folders of others' code
-LIBRARY = re.compile(r'([^\s/:]+\.so[.\d]*): cannot open')  # the system's words about one that it lacks
-LOST = ('closed by peer', 'reset by peer', 'Broken pipe')  # the system's words about a connection
+LIBRARY = re.compile(r'([^\s/:]+\.so[.\d]*): cannot open')  # the system's message about a missing library
+LOST = ('closed by peer', 'reset by peer', 'Broken pipe')  # the system's messages about a lost connection
 
 
 class SampleError(UserError):
@@ -45,7 +45,7 @@ class SampleError(UserError):
 
 
 class PartError(UserError):
-    """A part of a run cannot be built or fails in the rehearsal; the cause is the original error."""
+    """A part of a run cannot be built or fails in the dry run; the cause is the original error."""
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def naming_sample(dataset: Any, index: int) -> Iterator[None]:
 def naming_part(doing: str, cfg: Any = None, model: Any = None, unless: Callable[[], bool] = bool) -> Iterator[None]:
     """Convert an error that is not a user error to a :class:`PartError` of one line.
 
-    The line says what the run was doing, in which part it failed, the cause, and where in a person's own code: "while
+    The line says what the run was doing, in which part it failed, the cause, and where in the user's own code: "while
     training on the first batch, in model.head.fc (Own): NameError: ... (own.py, line 12)".
 
     Args:
@@ -169,7 +169,7 @@ def describe(error: BaseException) -> str | None:
     if isinstance(error, FileNotFoundError) and error.filename is None:
         return error.strerror  # such as of tempfile, which names the folders that it has tried
     if isinstance(error, FileNotFoundError) and _is_of_the_run(error.filename):
-        return f'{error.filename} was removed during the run, or a folder above it: leave the work directory as it is'
+        return f'{error.filename} was removed during the run, or a folder above it: do not change the work directory'
     if isinstance(error, OSError) and error.errno in SYSTEM and len(error.args) > 1:
         return SYSTEM[error.errno].format(error.filename or 'a file of this run')
     if isinstance(error, OSError) and error.filename is not None:
@@ -179,9 +179,9 @@ def describe(error: BaseException) -> str | None:
         return OUT_OF_MEMORY
     if isinstance(error, ImportError) and (lacks := LIBRARY.search(str(error))):
         for_opencv = 'for OpenCV: apt-get install libgl1 libglib2.0-0, or pip install opencv-python-headless instead'
-        return f'the system lacks {lacks[1]}: install the package that has it ({for_opencv})'
+        return f'the system library {lacks[1]} is missing: install the package that contains it ({for_opencv})'
     if isinstance(error, ImportError):
-        return f'{in_one_line(error)}: install what cannot be imported, or remove the part of the config that needs it'
+        return f'{in_one_line(error)}: install the missing package, or remove the part of the config that needs it'
     return None
 
 
@@ -240,7 +240,7 @@ def _leave(where: str, error: Exception, traceback: bool) -> None:
         print(traceback_of(error), file=sys.stderr)
     if line is not None:
         rank = f'rank {os.environ.get("RANK", "?")}: ' if os.environ.get('WORLD_SIZE', '1') != '1' else ''
-        hint = f'the whole traceback: {log}' if log else '--traceback shows where'
+        hint = f'full traceback: {log}' if log else '--traceback shows the traceback'
         print(printable(f'error: {rank}{where}: {line} ({hint})'), file=sys.stderr)
     _exit(1)
 

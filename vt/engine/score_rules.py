@@ -36,5 +36,5 @@ def require_rule(score: str, setting: str) -> str:
     """Return the rule of a score that ``setting`` names; raise a UserError if its name does not say it."""
     if rule := rule_of(score):
         return rule
-    words = f"{setting}={score}: the name does not say whether more or less is better: set rule='greater' or 'less'"
-    raise UserError(f'{words} beside it')
+    words = f'{setting}={score}: the name does not say whether a greater or a smaller score is better'
+    raise UserError(f"{words}: set rule='greater' or 'less' in the same dict")

@@ -145,7 +145,7 @@ def launch(page: gr.Blocks, port: int) -> None:
             prevent_thread_lock=True,
         )
     except (OSError, OverflowError) as error:
-        raise UserError(f'port {port} cannot be served: give another one with --port') from error
+        raise UserError(f'cannot serve on port {port}: choose another one with --port') from error
     print(f'http://{HOST}:{port}/ until Ctrl-C', flush=True)
     page.block_thread()
 

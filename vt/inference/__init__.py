@@ -1,1 +1,1 @@
-"""How images, videos and test sets come to a model: through the pipeline of its test set."""
+"""Preprocessing of images, videos and test sets for inference, with the test pipeline of a model."""

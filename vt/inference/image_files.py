@@ -37,14 +37,14 @@ def read_image(path: str | Path, explain: Callable = lambda path: None) -> np.nd
 
 
 def load_image(path: str | Path, load: Callable[[], Read | None], explain: Callable = lambda path: None) -> Read:
-    """Return what ``load`` makes of an image file of a checked size, or raise a UserError that ``explain`` may word."""
+    """Load an image file with ``load`` after a check of its size; ``explain`` may word the UserError."""
     if not os.path.isfile(path):
         raise MissingFileError(f'there is no image {path}')
     loaded = None
     with interpreting(path), suppress(AssertionError):  # mmcv's, of what OpenCV does not read
         loaded = load() if check_image_size(path) else None
     if loaded is None:
-        raise UserError(f'{path} {explain(path) or "is no image that can be read"}')
+        raise UserError(f'{path} {explain(path) or "is not a readable image"}')
     return loaded
 
 
@@ -54,7 +54,7 @@ def encode_mask(labels: np.ndarray, palette: Sequence[Sequence[int]], image: str
     A class without a colour in the palette, RGB from 0 to 255, or above 16 bits, is a UserError.
     """
     if labels.max() >= min(len(palette), LABELS):
-        raise UserError(f'class {labels.max()} has no colour of {len(palette)}, or is above those of 16 bits')
+        raise UserError(f'class {labels.max()} has none of the {len(palette)} colours, or does not fit into 16 bits')
     few, content = len(palette) <= COLOURS, BytesIO()
     mask = Image.fromarray(labels.astype(np.uint8 if few else np.uint16))
     if few:

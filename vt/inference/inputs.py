@@ -47,7 +47,7 @@ LOADING = (LoadImageFromFile, LoadClips)
 PHOTO, CIFAR = (375, 500), (32, 32)  # height and width of an example image
 MOST_WORKERS = 8  # each holds an image of its full size
 MOST_VALUES = 64_000_000  # of a batch, and of what is read ahead: 256 MB in float32
-MAX_THREADS = 256  # that a person may ask for
+MAX_THREADS = 256  # largest accepted number of threads
 read_image = partial(image_files.read_image, explain=why_unread)
 
 
@@ -67,7 +67,7 @@ class Samples:
         check_image_channels(cfg)
         self.prepared = preparation_of(cfg)
         if not self.prepared.steps:
-            raise UserError('the config has no test_dataloader with a pipeline: set test_dataloader.dataset.pipeline')
+            raise UserError('predictions require test_dataloader.dataset.pipeline in the config')
         steps = [build(TRANSFORMS, step, self.prepared.scope) for step in self.prepared.steps]
         self.load = next((step for step in steps if isinstance(step, LOADING)), None)
         self.rest = Compose([step for step in steps if step is not self.load])
@@ -108,10 +108,10 @@ class Samples:
         number, kinds = (self.num_bands, np.number) if self.num_bands else (3, np.uint8)
         is_array = isinstance(file, np.ndarray)
         if is_array and self.has_frames:
-            raise UserError('the model takes videos: give the path of a file, not an array')
+            raise UserError('the model requires videos: pass the path of a file, not an array')
         if is_array and (file.shape[2:] != (number,) or not np.issubdtype(file.dtype, kinds)):
-            given = f'an image is {file.shape}, {file.dtype}'
-            raise UserError(f'{given}: give (height, width, {number}) of {kinds.__name__}')
+            given = f'an image has shape {file.shape} and dtype {file.dtype}'
+            raise UserError(f'{given}: pass (height, width, {number}) of {kinds.__name__}')
         try:
             return self.rest(self._fit(file, '') if is_array else self._read(str(file)))
         except Exception as error:  # of a decoder or a transform, of any type
@@ -138,7 +138,7 @@ class Samples:
             return load()
         results = load() if self.num_bands else image_files.load_image(path, load, why_unread)  # bands check theirs
         if self.num_bands and (number := results['img'].shape[2]) != self.num_bands:
-            raise UserError(f'{path} has {number} channels, the model takes {self.num_bands}')
+            raise UserError(f'{path} has {number} channels, but the model requires {self.num_bands}')
         return results
 
     def _fit(self, image: np.ndarray, path: str) -> dict:

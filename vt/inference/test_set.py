@@ -24,9 +24,9 @@ REPEATING = ('RepeatDataset', 'ClassBalancedDataset')
 def build_test_set(cfg: Config, **options) -> Dataset:
     """Build the test set of a config, or raise a UserError."""
     if not cfg.get('test_dataloader'):
-        raise UserError('the config has no test_dataloader, which is needed for its images and pipeline')
+        raise UserError('test images require test_dataloader in the config')
     if 'saved_in' in cfg:
-        raise UserError('a saved model has no test set: give images, or the config of its training')
+        raise UserError('a saved model has no test set: give images, or use the config of its training')
     return build(DATASETS, dict(cfg.test_dataloader.dataset, **options), cfg.get('default_scope'))
 
 
@@ -34,7 +34,7 @@ def build_plain_training_set(cfg: Config) -> Dataset:
     """Build the training set of a config without repetition and augmentation, with the test pipeline."""
     dataset, steps = deepcopy((cfg.get('train_dataloader') or {}).get('dataset')), preparation_of(cfg).steps
     if not (dataset and steps):
-        raise UserError('training images need train_dataloader and test_dataloader, and the config lacks one of them')
+        raise UserError('training images require train_dataloader and test_dataloader in the config')
     while str(dataset.get('type')).split('.')[-1] in REPEATING:
         dataset = dataset['dataset']
     for leaf in leaves(dataset):

@@ -19,7 +19,7 @@ def require_divisible(part: str, name: str, value: int, divisor_name: str, divis
     """Raise ``UserError`` unless ``divisor`` is positive and divides ``value``."""
     if divisor < 1 or value % divisor:
         raise UserError(
-            f'{part}: {name}={value} is not divisible by {divisor_name}={divisor}; change one of the two in the config'
+            f'{part}: {name}={value} is not divisible by {divisor_name}={divisor}; change one of them in the config'
         )
 
 
@@ -46,7 +46,7 @@ def build_part(config: dict, **defaults: Any) -> TokenPart:
     part = MODELS.build(config, default_args=defaults)
     if not isinstance(part, TokenPart):
         name = type(part).__name__
-        raise UserError(f'{name} is not a vt.models.TokenPart, which declares what a part needs; derive {name} from it')
+        raise UserError(f'{name} must be a subclass of vt.models.TokenPart')
     return part
 
 
@@ -61,7 +61,7 @@ def optional_norm(config: dict | None, channels: int) -> nn.Module:
 
 
 def check_shape(part: nn.Module, needed: str, expected: Size, *given: Size | tuple[Size]) -> None:
-    """Whether a part from outside of VT gives tensors of the shape that its owner needs; nothing is computed.
+    """Check that a user's own part returns tensors of the shape that its owner needs; nothing is computed.
 
     A part that can't be called without data is left to the first forward pass.
 
@@ -87,7 +87,7 @@ def check_shape(part: nn.Module, needed: str, expected: Size, *given: Size | tup
         return
     if found != expected:
         name = type(part).__name__
-        raise UserError(f'{name} gives {found} for {given[0]}: its result must be {needed}, here {expected}')
+        raise UserError(f'{name} returns shape {found} for input {given[0]}: it must be {needed}, here {expected}')
 
 
 def check_tokens(part: TokenPart, channels: int, size: Size, num_class_tokens: int | None = None) -> None:
@@ -95,9 +95,9 @@ def check_tokens(part: TokenPart, channels: int, size: Size, num_class_tokens: i
     classes = num_class_tokens or int(part.updates_class_tokens_alone)
     given = (2, classes + math.prod(size), channels)
     if part.updates_class_tokens_alone:
-        check_shape(part, 'of the class tokens alone, (N, K, C)', (2, classes, channels), given, (size,))
+        check_shape(part, 'that of the class tokens, (N, K, C)', (2, classes, channels), given, (size,))
     else:
-        check_shape(part, 'as it came, (N, K + P, C)', given, given, (size,))
+        check_shape(part, 'that of the input, (N, K + P, C)', given, given, (size,))
 
 
 def require_unused_loss(owner: str, head: nn.Module) -> None:
@@ -106,7 +106,7 @@ def require_unused_loss(owner: str, head: nn.Module) -> None:
     options = ('use_sigmoid', 'use_soft', 'loss_weight', 'class_weight', 'pos_weight')
     if type(loss) is not CrossEntropyLoss or any(getattr(loss, name) != getattr(plain, name) for name in options):
         raise UserError(
-            f'{owner}: head.loss, a {type(loss).__name__}, has no effect, because the classifier has its own loss: '
+            f'{owner}: head.loss={type(loss).__name__} has no effect, because the classifier has its own loss: '
             "set head.loss=dict(_delete_=True, type='CrossEntropyLoss')"
         )
     if head.cal_acc:

@@ -39,7 +39,7 @@ class HuggingFaceBackbone(BaseModule):
 
     Raises:
         UserError: transformers has no such model or layer; the model cannot be fetched; in the forward pass, an image
-            whose sides are no multiples of the patches, so that a map would show a part of it alone.
+            whose sides are not divisible by the patch size, so that a map would cover only a part of it.
     """
 
     def __init__(
@@ -59,8 +59,8 @@ class HuggingFaceBackbone(BaseModule):
         options, self.pretrained, self.out_type = dict(config or {}), pretrained, out_type
         kind = options.get('model_type')
         if not (pretrained or kind) or kind == 'timm_backbone':
-            known = "a name as pretrained, or a config with model_type, such as 'dinov2'"
-            raise UserError(f'HuggingFaceBackbone: give {known}; models of timm are mmpretrain.TIMMBackbone')
+            known = "pretrained to the name of a model, or config.model_type, such as 'dinov2'"
+            raise UserError(f'HuggingFaceBackbone: set {known}; for models of timm use mmpretrain.TIMMBackbone')
         library = transformers.AutoBackbone if out_type == MAPS else transformers.AutoModel
         try:
             if kind:
@@ -99,8 +99,8 @@ class HuggingFaceBackbone(BaseModule):
             if isinstance(patch, int) and cells == side // patch != side / patch:
                 near = side // patch * patch
                 raise UserError(
-                    f'HuggingFaceBackbone: an image of {x.shape[2]}x{x.shape[3]} is no multiple of patches of {patch}: '
-                    f'resize, crop or pad it, for example {side} to {near} or {near + patch}'
+                    f'HuggingFaceBackbone: an image of {x.shape[2]}x{x.shape[3]} is not divisible by the patch size '
+                    f'{patch}: resize, crop or pad it, for example {side} to {near} or {near + patch}'
                 )
         return tuple(output.feature_maps)
 

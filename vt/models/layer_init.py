@@ -43,7 +43,7 @@ class LayerInit:
         ]
         if not found:
             raise UserError(
-                f'LayerInit: {type(module).__name__} has no layer of {", ".join(sorted(self.layer))} whose name '
+                f'LayerInit: {type(module).__name__} has no {" or ".join(sorted(self.layer))} whose name '
                 f'matches {self.names!r}; see its named_modules()'
             )
         for each, weight in found:

@@ -16,8 +16,8 @@ from vt.registry import MODELS
 class LoRAModel(BaseModule):
     """A frozen part of a model whose ``nn.Linear`` are adapted by MMPretrain's ``LoRALinear``.
 
-    Arguments are those of MMPretrain's class, but checkpoints hold the frozen weights too: testing, prediction and
-    export need no other file. Batch normalisations keep their statistics.
+    Unlike with MMPretrain's class, whose arguments it has, checkpoints contain the frozen weights too: testing,
+    prediction and export need no other file. Batch normalisations keep their statistics.
 
     Args:
         module: config of the part, with its weights, ``init_cfg=dict(type='Pretrained', checkpoint=...)``.
@@ -28,7 +28,7 @@ class LoRAModel(BaseModule):
         drop_rate: dropout in front of an adapter.
 
     Raises:
-        UserError: a target is the name of no layer.
+        UserError: no linear layer matches a target.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class LoRAModel(BaseModule):
             found = [name for name in layers if name.endswith(kind) or re.fullmatch(kind, name)]
             if not found:
                 known = ', '.join(sorted({name.rpartition('.')[2] for name in layers}))
-                raise UserError(f'LoRAModel: target {kind!r} is the name of no linear layer: give some of {known}')
+                raise UserError(f'LoRAModel: no linear layer matches target {kind!r}: use some of {known}')
             for name in found:
                 self.module.set_submodule(name, LoRALinear(layers.pop(name), **options))
         for name, parameter in self.named_parameters():

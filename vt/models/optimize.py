@@ -1,4 +1,4 @@
-"""The one place where implementations are chosen for a model: see :func:`optimize_for`."""
+"""Choose the implementations of a model's operations: see :func:`optimize_for`."""
 
 import sys
 from collections.abc import Callable
@@ -115,7 +115,7 @@ def _scores_to_contiguous(layer: nn.Module, args: tuple, scores: Tensor) -> Tens
 class Linear(nn.Linear):
     """A linear layer whose product is computed by :func:`vt.ops.token_products.multiply`.
 
-    It has the name of PyTorch's, for it is printed, also in messages.
+    It has the name of PyTorch's class, because the name is printed, also in messages.
     """
 
     def forward(self, x: Tensor) -> Tensor:

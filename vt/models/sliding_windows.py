@@ -39,8 +39,8 @@ class LargeImageSegmentor(EncoderDecoder):
         pairs = [test_cfg.get(key) for key in ('crop_size', 'stride')]
         good = all(isinstance(pair, (list, tuple)) and [*map(type, pair)] == [int, int] for pair in pairs)
         if test_cfg.get('mode') != 'slide' or not good or any(not 0 < s <= side for side, s in zip(*pairs)):
-            reason = "mode='slide', crop_size=(h, w) and a stride of at most h and w are needed"
-            raise UserError(f'LargeImageSegmentor: test_cfg={dict(test_cfg)}: {reason}')
+            reason = "must have mode='slide', crop_size=(h, w) and a stride of at most h and w"
+            raise UserError(f'LargeImageSegmentor: test_cfg={dict(test_cfg)} {reason}')
         self.window, self.stride = pairs
 
     def predict(self, inputs: Tensor, data_samples: list[SegDataSample] | None = None) -> list[SegDataSample]:
@@ -48,7 +48,7 @@ class LargeImageSegmentor(EncoderDecoder):
         samples = [SegDataSample() for _ in inputs] if data_samples is None else data_samples
         for image, sample in zip(inputs, samples):
             if sample.get('flip'):
-                raise UserError('LargeImageSegmentor keeps no scores to average with those of a flipped image')
+                raise UserError('LargeImageSegmentor does not support flipped images (test-time augmentation)')
             left, right, top, bottom = sample.get('img_padding_size') or sample.get('padding_size') or [0] * 4
             labels = self.label(image, sample.get('img_path') or 'the image')
             labels = labels[None, top : len(labels) - bottom, left : labels.shape[1] - right]
@@ -63,7 +63,7 @@ class LargeImageSegmentor(EncoderDecoder):
         rows, columns = (_starts(*each) for each in zip(image.shape[1:], self.window, self.stride))
         height, width = (min(each) for each in zip(image.shape[1:], self.window))
         held = height, image.shape[2]
-        check_scores(held, self.out_channels, f'a row of windows of {name}', 'take a smaller crop_size')
+        check_scores(held, self.out_channels, f'a row of windows of {name}', 'use a smaller crop_size')
         labels = torch.empty(image.shape[1:], dtype=torch.int32)  # H, W
         # Scores and numbers of windows of the rows from the upper edge of a window to its lower one.
         precise = torch.promote_types(image.dtype, torch.float32)

@@ -50,7 +50,7 @@ class TimmBackbone(BaseModule):
             raise UserError(f'TimmBackbone: {model_name}: {": ".join(filter(None, words))}') from error
         self.classifier = self.model.pretrained_cfg.get('classifier')
         if not isinstance(self.classifier, str):  # of two layers in a distilled model
-            raise UserError(f'TimmBackbone: the classifier of {model_name} is {self.classifier}: it must be one layer')
+            raise UserError(f'TimmBackbone: the classifier of {model_name} must be one layer, not {self.classifier}')
         last = self.model.get_submodule(self.classifier)
         self.num_features: int = last.weight.shape[1] if hasattr(last, 'weight') else self.model.num_features
         self.model.set_submodule(self.classifier, nn.Identity())

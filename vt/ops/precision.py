@@ -13,7 +13,7 @@ _kept: dict[tuple, tuple[tuple[Tensor, ...], Any]] | None = None  # by precision
 
 @contextmanager
 def constant_weights() -> Iterator[None]:
-    """Inside a ``with`` block, weights do not change: casts of them by this room are computed once."""
+    """Assume inside a ``with`` block that weights do not change: :func:`of_weights` computes their casts once."""
     global _kept
     previous, _kept = _kept, {}
     try:
@@ -23,7 +23,7 @@ def constant_weights() -> Iterator[None]:
 
 
 def of_weights(dtype: torch.dtype, compute: Callable[..., Any], *weights: Tensor) -> Any:
-    """Return ``compute(*weights)``, which has a precision.
+    """Return ``compute(*weights)``, whose result is in the precision ``dtype``.
 
     In :func:`constant_weights`, without gradients, it is what the first call with these weights and precision returned.
     """

@@ -45,7 +45,9 @@ def choose_token_library(name: str = 'auto') -> str:
     if name == 'auto':
         name = os.environ.get('VT_TOKEN_PRODUCTS', 'auto')
     if name not in ('auto', *LIBRARIES):
-        raise UserError(f'unknown library for token products {name!r}: choose auto, {" or ".join(LIBRARIES)}')
+        raise UserError(
+            f'token_products (or VT_TOKEN_PRODUCTS) is {name!r}, but must be auto, {" or ".join(LIBRARIES)}'
+        )
     if name == 'onednn' and not torch.backends.mkldnn.is_available():
         raise UserError('this PyTorch was built without oneDNN: choose auto or blas')
     return name if name != 'auto' else _faster_library()

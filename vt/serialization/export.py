@@ -55,7 +55,7 @@ class Program:
 
     @cached_property
     def onnx(self) -> bytes:
-        """Content of its ONNX file."""
+        """The program as the content of an ONNX file."""
         return torch.onnx.export(self.program, (), dynamo=True, verbose=False).model_proto.SerializeToString()
 
 

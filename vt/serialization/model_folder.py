@@ -131,15 +131,15 @@ def read_folder(folder: str | PathLike) -> Config:
         content = {key: _from_json(value) for key, value in content.items()}
         scope, shape = content['scope'], content.get('shape')
         if unknown := [key for key in content if key not in (*KEYS, 'shape')]:
-            raise UserError(f'{printable(unknown[0], 80)} is not in the config of a saved model: {ADVICE}')
+            raise UserError(f'{printable(unknown[0], 80)} is not a key of the config of a saved model: {ADVICE}')
         if content['library'] != DISTRIBUTION or content['format'] != FORMAT:
             raise UserError(f'it is not a model of {DISTRIBUTION} in format {FORMAT}: {ADVICE}')
         if scope not in SCOPES:
-            raise UserError(f'scope={printable(repr(scope), 80)} is none of {", ".join(SCOPES)}')
+            raise UserError(f'scope={printable(repr(scope), 80)} must be one of {", ".join(SCOPES)}')
         if 'type' not in content['model']:
             raise UserError('model has no type')
         if shape is not None and not (len(shape) in (3, 4) and all(type(side) is int and side > 0 for side in shape)):
-            raise UserError(f'shape={printable(repr(shape), 80)} is not the shape of an input')
+            raise UserError(f'shape={printable(repr(shape), 80)} is not a valid input shape')
         check_parts(content['model'], 'model', scope)
         check_parts(content['pipeline'], 'pipeline', scope, 'transform')
         check_part(content['model'], 'model', scope)
@@ -165,13 +165,13 @@ def check_parts(value: Any, where: str, scope: str, kind: str = 'model', argumen
     if isinstance(value, dict):
         scope = value.get('_scope_', scope)  # mmengine enters it where a config inherits one of another package
         if scope not in SCOPES:
-            raise UserError(f'{where}._scope_={printable(repr(scope), 80)} is none of {", ".join(SCOPES)}')
+            raise UserError(f'{where}._scope_={printable(repr(scope), 80)} must be one of {", ".join(SCOPES)}')
         if 'type' in value and not is_listed(value['type'], scope, kind):
-            reason = f'{where}.type={printable(repr(value["type"]), 80)} is none of the types of saved models'
-            raise UserError(f'{reason}; others are shared as a checkpoint ({as_typed("vt publish")}) and a config')
+            reason = f'{where}.type={printable(repr(value["type"]), 80)} is not allowed in a saved model'
+            raise UserError(f'{reason}; share such models as a checkpoint ({as_typed("vt publish")}) and a config')
         for key in [key for key in value if key not in ('type', '_scope_')]:
             if not (isinstance(key, str) and WORD.fullmatch(key)) or key in LEFT_OUT:
-                raise UserError(f'{where} has the key {printable(repr(key), 80)}, which is not allowed: leave it out')
+                raise UserError(f'{where} has the key {printable(repr(key), 80)}, which is not allowed: remove it')
             check_parts(value[key], f'{where}.{key}', scope, kind, key)
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):

@@ -79,7 +79,7 @@ def predict(run: Callable[[np.ndarray], Sequence[np.ndarray]], about: dict[str, 
     x, own_size, size = prepare(file, about)
     if not about['open_size'] and [*x.shape[1:]] != about['input'][1:]:
         given, needed = ('x'.join(map(str, sides)) for sides in (x.shape[2:], about['input'][2:]))
-        raise UserError(f'{file} becomes an input of {given} pixels; this export takes only {needed}')
+        raise UserError(f'{file} is preprocessed to {given} pixels, but this exported model requires {needed}')
     (output,) = run(x)[0]
     if about['task'] == 'segmentation':
         check_scores(own_size, len(output), str(file), 'make it smaller')
@@ -111,7 +111,7 @@ def predict_files(args: argparse.Namespace) -> int:
     about = read_json(args.model.with_name(f'{stem}.json'), HINT, keys=KEYS)
     is_segmentor = about['task'] == 'segmentation'
     if args.masks and not is_segmentor:
-        raise UserError('--masks needs a segmentor, and the model is none: leave it out')
+        raise UserError('--masks requires a segmentation model: remove --masks')
     onnxruntime.set_default_logger_severity(4)  # errors are in the exceptions
     with interpreting(args.model, HINT):
         session = onnxruntime.InferenceSession(args.model)

@@ -1,4 +1,4 @@
-"""What a saved model may contain: types, by registry and module, and strings, by the arguments that take them."""
+"""Allow-list of saved models: types, by registry and module, and strings, by the arguments that accept them."""
 
 import re
 from typing import Any

@@ -66,7 +66,7 @@ def translate(model: BaseModel, theirs: nn.Module, name: str) -> dict[str, Tenso
     wrong += [key for key, tensor in result.items() if tensor.isnan().any()]
     if wrong:
         what = f'the first of {len(wrong)} tensors without a counterpart of equal size is {printable(wrong[0], 200)}'
-        raise UserError(f'{name} is another network than this model: {what}')
+        raise UserError(f'{name} has another architecture than this model: {what}')
     return state | {key: tensor.to(state[key].dtype) for key, tensor in result.items()}
 
 
@@ -75,7 +75,7 @@ def _build(name: str, model: BaseModel, shape: tuple[int, ...]) -> nn.Module:
     try:
         import timm
     except ImportError as error:
-        raise UserError('--format timm needs timm: pip install timm') from error
+        raise UserError('--format timm requires timm: pip install timm') from error
     channels, *_, height, width = shape
     options = dict(num_classes=model.head.num_classes, in_chans=channels)
     try:
@@ -96,4 +96,4 @@ def _compare(model: BaseModel, theirs: nn.Module, name: str, samples: Samples) -
     ours = torch.stack(ours).mean(dim=0) if isinstance(ours, (list, tuple)) else ours  # of a distilled one
     difference = (ours - other).abs().max() / ours.abs().max().clamp(min=1e-12)
     if ours.shape != other.shape or not difference <= TOLERANCE:
-        raise UserError(f'{name} gives other logits with these weights: they differ by {difference:.1e}')
+        raise UserError(f'{name} in timm gives other logits with these weights: they differ by {difference:.1e}')

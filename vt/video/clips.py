@@ -39,7 +39,7 @@ class LoadClips(BaseTransform):
     def __init__(self, clip_length: int, frame_stride: int = 1, num_clips: int | None = None) -> None:
         for name, value in (('clip_length', clip_length), ('frame_stride', frame_stride), ('num_clips', num_clips)):
             if value is not None and (type(value) is not int or value < 1):
-                raise UserError(f'LoadClips: {name}={value!r} must be a whole number of at least 1')
+                raise UserError(f'LoadClips: {name}={value!r} must be a positive integer')
         self.clip_length, self.frame_stride, self.num_clips = clip_length, frame_stride, num_clips
 
     @property

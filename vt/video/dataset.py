@@ -67,7 +67,7 @@ class VideoDataset(CustomDataset):
             start, end = (int(float(row[name])) for name in ('time_start', 'time_end'))
             path = files.get(f'{row["youtube_id"]}_{start:06d}_{end:06d}')
             if self.with_label and row['label'] not in self.class_to_idx:
-                raise UserError(f'{self.ann_file} has the label {printable(row["label"], 80)!r}, which is no class')
+                raise UserError(f'{self.ann_file} has the label {printable(row["label"], 80)!r}, which is not a class')
             label = dict(gt_label=self.class_to_idx[row['label']]) if self.with_label else {}
             infos += [dict(img_path=path) | label] if path else []
         absent = f'{len(rows) - len(infos)} of {len(rows)} videos of {self.ann_file} are not in {self.img_prefix}'
@@ -80,8 +80,9 @@ class VideoDataset(CustomDataset):
         """Return the video of a line that is a path, with a label or without."""
         found = re.fullmatch(r'"?(.+?)"?' + r'\s*[\s,;]\s*(\d+)' * self.with_label, line)
         if found is None:
-            form = "a path and the number of a class, such as 'dogs/a.mp4 1' or 'dogs/a.mp4,1'"
-            kinetics = 'or the list begins with label,youtube_id,time_start,time_end,split'
-            raise UserError(f'{self.ann_file}, line {number} is {printable(line, 80)!r}: a line is {form}, {kinetics}')
+            form = "a path and a class index, such as 'dogs/a.mp4 1' or 'dogs/a.mp4,1'"
+            kinetics = 'or the header must be label,youtube_id,time_start,time_end,split'
+            words = f'{self.ann_file}, line {number} is {printable(line, 80)!r}'
+            raise UserError(f'{words}: a line must be {form}, {kinetics}')
         info = dict(img_path=os.path.join(self.img_prefix, found[1]))
         return info | dict(gt_label=int(found[2])) if self.with_label else info

@@ -49,7 +49,7 @@ class Video:
         self.place: int | None = 0  # index of the next decoded frame; None if only its time will tell
         self._restart()
         if not self.capture.isOpened():
-            raise FileError('OpenCV finds no video in it: it is damaged, or not a video')
+            raise FileError('OpenCV cannot open it as a video: it is damaged, or not a video')
         self.size = int(self.capture.get(cv2.CAP_PROP_FRAME_HEIGHT)), int(self.capture.get(cv2.CAP_PROP_FRAME_WIDTH))
         check_frames(self.size)
         stored = self.capture.get(cv2.CAP_PROP_FRAME_COUNT)

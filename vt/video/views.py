@@ -22,7 +22,10 @@ class ClipPreprocessor(ClsDataPreprocessor):
     uses one rectangle for all frames. MMPretrain's preprocessor for videos does not support mixing of labels.
 
     Args:
-        mean, std, batch_augments, **kwargs: as in :class:`mmpretrain.models.ClsDataPreprocessor`.
+        mean, std: mean and standard deviation of each channel, for pixels from 0 to 255; None for no normalisation.
+        batch_augments: config of Mixup and CutMix; None for none.
+        **kwargs: other options of :class:`mmpretrain.models.ClsDataPreprocessor`, such as ``to_rgb`` and
+            ``num_classes``.
     """
 
     def __init__(
@@ -56,7 +59,11 @@ class VideoClassifier(ImageClassifier):
     """MMPretrain's image classifier for videos: predictions are the average probabilities of all views of a video.
 
     The backbone must support ``(N, C, T, H, W)``; any neck and head work. Several views are computed as one batch
-    of N V clips. Args: as in :class:`mmpretrain.models.ImageClassifier`.
+    of N V clips.
+
+    Args:
+        *args, **kwargs: options of :class:`mmpretrain.models.ImageClassifier`: ``backbone``, ``neck``, ``head``,
+            ``pretrained``, ``train_cfg``, ``data_preprocessor`` and ``init_cfg``.
     """
 
     def predict(self, inputs: Tensor, data_samples: list[DataSample] | None = None, **kwargs) -> list[DataSample]:

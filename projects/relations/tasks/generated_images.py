@@ -61,7 +61,7 @@ class GeneratedImages(Seeded, BaseDataset):
         self, classes: Sequence[str], split: str = 'train', num_images: int = 8192, seed: int = 0, **kwargs
     ) -> None:
         if split not in SPLITS:
-            raise UserError(f'split={split!r} is none of {", ".join(SPLITS)}')
+            raise UserError(f'split={split!r} must be one of {", ".join(SPLITS)}')
         self.split, self.num_images, self.seed = split, num_images, seed
         self.num_classes = len(classes)
         self.made: dict[int, tuple] = {}

@@ -51,7 +51,7 @@ class Pathfinder(GeneratedImages):
 
     def __init__(self, length: str = 'short', **kwargs) -> None:
         if length not in LENGTHS:
-            raise UserError(f'Pathfinder: length={length!r} is none of {", ".join(LENGTHS)}')
+            raise UserError(f'Pathfinder: length={length!r} must be one of {", ".join(LENGTHS)}')
         self.length = LENGTHS[length]
         super().__init__(('two paths', 'one path'), **kwargs)
 

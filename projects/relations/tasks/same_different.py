@@ -50,7 +50,7 @@ class SVRT(GeneratedImages):
 
     def __init__(self, problem: int = 1, **kwargs) -> None:
         if problem not in self.CLASSES:
-            raise UserError(f'SVRT: problem={problem} is none of {", ".join(map(str, self.CLASSES))}')
+            raise UserError(f'SVRT: problem={problem} must be one of {", ".join(map(str, self.CLASSES))}')
         self.problem = problem
         self.ring = HOLES[problem], RADII[problem]
         super().__init__(self.CLASSES[problem], **kwargs)

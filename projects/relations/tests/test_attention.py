@@ -156,8 +156,11 @@ def test_what_is_no_vit_is_named(vit):
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        (['reach', ROOT / 'configs/deit/deit-small_digits.py', '--out', 'a.txt'], 'a.txt: a figure is written as .'),
-        (['reach', VIT, '--out', 'a.png', '--image', VIT], 'vit-tiny_digits.py is no image that can be read'),
+        (
+            ['reach', ROOT / 'configs/deit/deit-small_digits.py', '--out', 'a.txt'],
+            'a.txt: the name of a figure must end in .',
+        ),
+        (['reach', VIT, '--out', 'a.png', '--image', VIT], 'vit-tiny_digits.py is not a readable image'),
     ],
 )
 def test_a_wrong_file_is_one_line(arguments, message, tmp_path):

@@ -259,13 +259,13 @@ def test_sort_of_clevr_is_not_answered_from_pixels_and_hardly_from_counts():
 @pytest.mark.parametrize(
     ('make', 'message'),
     [
-        (lambda: SVRT(2), 'problem=2 is none of 1, 7'),
+        (lambda: SVRT(2), 'problem=2 must be one of 1, 7'),
         (lambda: PSVRT(item_size=16), 'num_items=2 of item_size=16 need a larger image than image_size=32'),
         (lambda: PSVRT(item_size=1), 'num_items=2 and item_size=1 must be at least 2'),
         (lambda: PSVRT(item_size=2, num_items=5, image_size=64), 'num_items=5 are too many to differ in item_size=2'),
         (lambda: SortOfCLEVR('all'), "kind='all' is neither"),
-        (lambda: Pathfinder('medium'), "length='medium' is none of short, long"),
-        (lambda: Pathfinder(split='all'), "split='all' is none of train, test, val"),
+        (lambda: Pathfinder('medium'), "length='medium' must be one of short, long"),
+        (lambda: Pathfinder(split='all'), "split='all' must be one of train, test, val"),
     ],
 )
 def test_wrong_settings(make, message):

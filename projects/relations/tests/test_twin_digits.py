@@ -54,5 +54,5 @@ def test_train_and_test_are_written_by_disjoint_hands_and_seeds_differ():
 
 
 def test_an_unknown_split_is_an_error():
-    with pytest.raises(ValueError, match="split='val' is neither 'train' nor 'test'"):
+    with pytest.raises(ValueError, match="split='val' must be 'train' or 'test'"):
         TwinDigits('val')

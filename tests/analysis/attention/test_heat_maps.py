@@ -125,9 +125,9 @@ def test_of_a_segmentor_the_pixels_of_the_class_speak():
 def test_what_cannot_be_is_one_line(monkeypatch):
     model, images, _ = build('ResNet')
     for arguments, target, words in [
-        (('camgrad',), None, 'there is no method'),
-        (('gradcam', 'backbone.layer5'), None, 'layer backbone.layer5 gives no map .* backbone.layer4'),
-        (('gradcam',), 3, 'no class 3: they are 0 to 2'),
+        (('camgrad',), None, 'there is no heat map method'),
+        (('gradcam', 'backbone.layer5'), None, 'output of layer backbone.layer5 is neither .* backbone.layer4'),
+        (('gradcam',), 3, 'no class 3: classes are 0 to 2'),
     ]:
         with pytest.raises(UserError, match=words):
             HeatMapper(model, *arguments)(images, target)
@@ -135,7 +135,7 @@ def test_what_cannot_be_is_one_line(monkeypatch):
     with pytest.raises(UserError, match='no layer'):
         HeatMapper(model)(images)
     monkeypatch.setitem(sys.modules, 'pytorch_grad_cam', None)
-    with pytest.raises(UserError, match='need grad-cam: pip install grad-cam'):
+    with pytest.raises(UserError, match='require grad-cam: pip install grad-cam'):
         HeatMapper(model)
 
 
@@ -144,5 +144,5 @@ def test_numbers_are_indices_and_words_are_names_first():
     model.dataset_meta = dict(classes=['1', 'cat', '7', 'dog'])
     for target, found in ((1, 1), ('1', 0), ('dog', 3), ('2', 2), (np.int64(2), 2)):
         assert choose_class(model, torch.zeros(4), target) == found
-    with pytest.raises(UserError, match='there is no class 7: they are 0 to 3, or 1, cat'):
+    with pytest.raises(UserError, match='there is no class 7: classes are 0 to 3, or 1, cat'):
         choose_class(model, torch.zeros(4), 7)

@@ -84,7 +84,7 @@ def test_numbers_and_steps_that_contradict_are_one_line(folder, options, words):
 def test_files_of_another_number_are_named(folder):
     problems = read_data(Data(config(folder, channels=5, mean=5)), ('train', 'val'), 2)[0]['problems']
     found = [problem['message'] for problem in problems if problem['kind'] == 'mode']
-    assert found == ['has 4 channels, but the backbone takes 5: set in_channels'] * 12
+    assert found == ['has 4 channels, but the backbone requires 5: set in_channels'] * 12
 
 
 @pytest.mark.parametrize('load', [LOAD, dict(type='LoadImageFromFile')])
@@ -126,5 +126,5 @@ def test_files_and_arrays_are_predicted_alike_by_a_saved_model_too(folder, tmp_p
     shown = inferencer.pixels(path)
     assert (shown.shape, shown.dtype) == ((40, 32, 3), np.uint8)
     assert inferencer.pipeline.suffixes[-1] == '.npy'
-    with pytest.raises(UserError, match=r'give \(height, width, 4\) of number'):
+    with pytest.raises(UserError, match=r'pass \(height, width, 4\) of number'):
         inferencer(pixels[..., :3])

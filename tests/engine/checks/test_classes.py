@@ -72,5 +72,5 @@ def test_heads_and_metrics_ignore_what_the_data_set_ignores():
     data.ignore_index = 255  # the default, which says nothing
     check_classes(model(decode_head=2), data, [metric])
     data.ignore_index = 200
-    with pytest.raises(UserError, match='IoUMetric has ignore_index=0, but the data set 200: set all to'):
+    with pytest.raises(UserError, match='IoUMetric has ignore_index=0, but the data set has 200: set both to'):
         check_classes(model(decode_head=2), data, [metric])

@@ -83,7 +83,7 @@ MISTAKES = [
     (f'{WRAPPER}.clip_grad', dict(type='value', max_norm=1), "clip_grad: .* no argument 'max_norm'"),
     (f'{WRAPPER}.clip_gradd', None, f"{WRAPPER}: .* no .* 'clip_gradd'; did you mean clip_grad"),
     (f'{WRAPPER}.optimizer.lrr', 1, f"{WRAPPER}.optimizer: AdamW has no argument 'lrr'; did you mean lr"),
-    ('default_scope', 'mmcls', "model: default_scope='mmcls' has no package with registries; correct it"),
+    ('default_scope', 'mmcls', "model: default_scope='mmcls' is not a package with registries; correct it"),
     ('data_root', 'a', "no setting 'data_root'; did you mean train_dataloader.dataset.data_root?"),
     ('speed.channels_last', 'no', "speed.channels_last='no' must be of type bool"),
     ('lod_from', 'a.pth', "there is no setting 'lod_from'; did you mean load_from"),
@@ -91,7 +91,7 @@ MISTAKES = [
     ('default_hooks.logger.type', 'LogerHook', "default_hooks.logger: there is no type 'LogerHook'; did you"),
     ('default_hooks.logger', dict(type=LoggerHook, intervall=2), "logger: LoggerHook has no argument 'intervall'"),
     ('default_hooks.chekpoint', dict(type='CheckpointHook'), 'chekpoint would add a hook beside .*checkpoint'),
-    ('default_hooks.visualisation', None, 'add a hook beside default_hooks.visualization: rename it'),
+    ('default_hooks.visualisation', None, 'add a hook beside visualization: rename it'),
 ]
 IN_SCENES = [
     ('model.neck.num_token', 3, "model.neck: VTFPN has no argument 'num_token'; did you mean num_tokens"),

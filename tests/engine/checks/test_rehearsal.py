@@ -147,7 +147,10 @@ def test_a_rule_that_contradicts_its_score_is_a_warning():
     scores = {'accuracy/top1': 1.0, 'loss': 1.0, 'quality': 1.0}
     best = [CheckpointHook(save_best=[*scores], rule='greater'), EarlyStoppingHook('loss')]
     (warning,) = check_scores(scores, best)
-    assert warning == "default_hooks.checkpoint.save_best=loss has rule='greater', though by its name less is better"
+    assert (
+        warning
+        == "default_hooks.checkpoint.save_best=loss has rule='greater', although its name says that less is better"
+    )
     auto, known = CheckpointHook(save_best='auto'), CheckpointHook(save_best='auto', rule='less')
     assert [*check_scores(scores, [auto])] == [*check_scores(dict(quality=1.0), [known])] == []
     with pytest.raises(UserError, match=r"save_best=quality: the name does not say .*: set rule='greater' or 'less'"):

@@ -95,16 +95,22 @@ def test_what_differs_is_said_and_recorded(edit, rows, kept, begun, whole, tmp_p
 @pytest.mark.parametrize(
     ('edit', 'message'),
     [
-        (dict(param_scheduler=[]), 'has other schedulers than param_scheduler: .* or add --new-schedule'),
-        (NEW | OTHER | optimizer('Adadelta'), 'the checkpoint has the optimizer SGD, and the config Adadelta'),
-        (OTHER | optimizer('ASGD'), 'the checkpoint has the optimizer SGD, and the config ASGD: resume with'),
-        (dict(wrapper=dict(paramwise_cfg=dict(norm_decay_mult=0.0))), 'the checkpoint has 1 parameter groups, not '),
-        (dict(custom_hooks=[]), 'has averaged weights beside those that were trained, and the config has no EMAHook'),
+        (
+            dict(param_scheduler=[]),
+            'the checkpoint has other schedulers than the config: .* or add --new-schedule',
+        ),
+        (NEW | OTHER | optimizer('Adadelta'), 'the checkpoint has the optimizer SGD, but the config has Adadelta'),
+        (OTHER | optimizer('ASGD'), 'the checkpoint has the optimizer SGD, but the config has ASGD: resume with'),
+        (
+            dict(wrapper=dict(paramwise_cfg=dict(norm_decay_mult=0.0))),
+            'the checkpoint has 1 parameter groups, the run ',
+        ),
+        (dict(custom_hooks=[]), r'has averaged \(EMA\) weights, but the config has no EMAHook'),
         (
             dict(train_dataloader=loader(batch_size=2)) | optimizer(lr=0.5),
-            'have another number of iterations, which its schedule',
+            'the schedule counts iterations, an epoch of the checkpoint has another number',
         ),
-        (None, r'the checkpoint has no settings of its run \(vt.ResumeHook\): start from its weights'),
+        (None, r'the checkpoint lacks the settings of its run \(vt.ResumeHook\): use load_from'),
     ],
 )
 def test_what_does_not_fit_is_refused(edit, message, begun):
@@ -146,7 +152,7 @@ ROW, COUNT = 'labels of the training samples (checksum)', 'number of training sa
 
 
 BEGUN = (('cat', 'dog'), [0, 1] * 4)
-SEEN = 'in the checkpoint, of 2 classes, and'
+SEEN = r'in the checkpoint \(2 classes\), but'
 
 
 @pytest.mark.parametrize(
@@ -156,11 +162,11 @@ SEEN = 'in the checkpoint, of 2 classes, and'
         (('Cat', 'dog'), [0, 1] * 4, set()),  # as another file system shows it
         (('cat', 'dog'), [1, 0] * 4, {ROW}),
         (('cat', 'dog'), [0, 1] * 4 + [0], {ROW, COUNT}),
-        (('cat', 'fox'), [0, 1] * 4, f"label 1 is 'dog' {SEEN} 'fox' in the training data, of 2: give the data"),
-        (('tac', 'god'), [0, 1] * 4, f"label 0 is 'cat' {SEEN} 'tac' in the training data, of 2"),
-        (('dog', 'cat'), [0, 1] * 4, f"label 0 is 'cat' {SEEN} 'dog' in the training data, of 2"),
-        (('cat', 'cow', 'dog'), [0, 1] * 4, f"label 1 is 'dog' {SEEN} 'cow' in the training data, of 3"),
-        (('cat',), [0] * 8, f"label 1 is 'dog' {SEEN} no class in the training data, of 1"),
+        (('cat', 'fox'), [0, 1] * 4, f"label 1 is 'dog' {SEEN} 'fox' in the training data .2 classes.: give the data"),
+        (('tac', 'god'), [0, 1] * 4, f"label 0 is 'cat' {SEEN} 'tac' in the training data .2 classes"),
+        (('dog', 'cat'), [0, 1] * 4, f"label 0 is 'cat' {SEEN} 'dog' in the training data .2 classes"),
+        (('cat', 'cow', 'dog'), [0, 1] * 4, f"label 1 is 'dog' {SEEN} 'cow' in the training data .3 classes"),
+        (('cat',), [0] * 8, f"label 1 is 'dog' {SEEN} no class in the training data .1 classes"),
     ],
 )
 def test_classes_stay_and_other_labels_or_samples_are_said(classes, labels, expected, tmp_path):
@@ -196,7 +202,7 @@ def test_a_tool_prints_and_records_it_and_leaves_the_config_of_the_training(used
     for path in [*(used / 'run').glob('*epoch_[23].pth'), used / 'run/last_checkpoint']:
         path.unlink()
     result = train_few(used, '--resume', '--new-schedule', options=['default_hooks.resume=None'])
-    assert_one_line(result, '--new-schedule needs vt.ResumeHook')
+    assert_one_line(result, '--new-schedule requires vt.ResumeHook')
     result = train_few(used, '--resume', options=[f'{LR}=0.5', 'train_cfg.max_epochs=2'])
     assert result.returncode == 0, result.stderr
     before = (used / 'run/epochs.py').read_text()

@@ -24,7 +24,7 @@ def files(folder):
     return {path.name: path.read_bytes() for pattern in patterns for path in folder.glob(pattern)}
 
 
-USED = 'run has files of an earlier run (training.json): '
+USED = 'run contains files of an earlier run (training.json): '
 
 
 def test_a_new_run_is_refused_where_an_earlier_one_lies(used):
@@ -42,7 +42,7 @@ def test_a_training_in_python(tmp_path, monkeypatch):
     monkeypatch.setattr('vt.engine.run.runner.load_own_parts', begun.append)
     train_small(tmp_path, 1, resume=True)
     before = files(tmp_path)
-    with pytest.raises(UserError, match=r'has files of an earlier run \(epoch_1\.pth\): --resume continues from'):
+    with pytest.raises(UserError, match=r'contains files of an earlier run \(epoch_1\.pth\): --resume continues from'):
         train_small(tmp_path, 1)
     assert files(tmp_path) == before
     (tmp_path / 'last_checkpoint').unlink()
@@ -54,7 +54,7 @@ def test_a_training_in_python(tmp_path, monkeypatch):
 
 
 EARLIER = {'epoch_1.pth': 5, 'epoch_2.pth': 10}
-REFUSED = 'run has files of an earlier run'
+REFUSED = 'run contains files of an earlier run'
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,11 @@ REFUSED = 'run has files of an earlier run'
         (EARLIER | {'interrupted_iter_12.pth': 12}, 'auto', 'run/interrupted_iter_12.pth'),
         (EARLIER, None, f'{REFUSED} (epoch_2.pth): --resume continues from epoch_2.pth; or choose another --work-dir'),
         (EARLIER, 'run/epoch_1.pth', REFUSED),
-        (EARLIER | {'epoch_3.pth': 0}, 'run/epoch_3.pth', 'are not those of a checkpoint; --resume continues from'),
+        (
+            EARLIER | {'epoch_3.pth': 0},
+            'run/epoch_3.pth',
+            'does not begin like a checkpoint of torch.save; --resume continues from',
+        ),
         (EARLIER, 'other/epoch_7.pth', REFUSED),
         (EARLIER, 'https://host/epoch_7.pth', REFUSED),
         ({'interrupted_iter_7.pth': 7}, None, REFUSED),
@@ -123,13 +127,13 @@ def test_a_restart_continues_what_its_own_job_has_written(job, monkeypatch):
             job('first', 1)
     assert job('first', 2, end=KeyError()) == 'epoch_1.pth'
     for name in ('second', 'first'):
-        with pytest.raises(UserError, match='has files of an earlier run'):
+        with pytest.raises(UserError, match='contains files of an earlier run'):
             job(name, 1)
 
 
 def test_a_restart_does_not_continue_a_finished_run_of_the_same_name(job):
     assert job('none', 0) is None
-    with pytest.raises(UserError, match='has files of an earlier run'):
+    with pytest.raises(UserError, match='contains files of an earlier run'):
         job('none', 1)
 
 

@@ -53,7 +53,7 @@ def test_parameters_without_gradient_end_all_before_the_first_step(tmp_path):
 @pytest.mark.parametrize(
     ('machine', 'message'),
     [
-        ('no.such.invalid', 'there is no machine no.such.invalid: set MASTER_ADDR'),
+        ('no.such.invalid', 'cannot resolve the host name no.such.invalid: set MASTER_ADDR'),
         ('127.0.0.1', 'could not connect to the other processes at 127.0.0.1:'),
     ],
 )

@@ -108,7 +108,7 @@ def test_two_processes_go_on_with_four(options, folder, one, tmp_path):
 
 
 def test_what_does_not_work_is_refused(tmp_path):
-    with pytest.raises(UserError, match='fsdp needs a group of processes, if only one'):
+    with pytest.raises(UserError, match='fsdp requires torchrun, even for one process'):
         train_small(tmp_path, 1, fsdp={})
     with pytest.raises(UserError, match='compile is not tested with fsdp'):
         train_small(tmp_path, 1, fsdp={}, speed=dict(compile=True))

@@ -1,8 +1,8 @@
-"""Which pixels contribute to a class: Grad-CAM and its kin, by pytorch-grad-cam, of any model.
+"""Which pixels contribute to a class: Grad-CAM and related methods of pytorch-grad-cam, for any model.
 
-Grad-CAM needs a layer whose output still has places, and on which the score depends at all places: behind the last
-attention of a vision transformer the class token alone counts. One pass finds it: the last layer of the backbone (of a
-classifier, of its neck too) that gives a map, or tokens of a grid, with a gradient at most places.
+Grad-CAM needs a layer whose output has spatial positions, most of which affect the score: after the last attention of a
+vision transformer only the class token does. One pass finds it: the last layer of the backbone (of a classifier, of its
+neck too) that gives a map, or tokens of a grid, with a gradient at most positions.
 
 Letters: N batch, C channels, T, H and W size of a map, L tokens.
 """
@@ -47,11 +47,11 @@ class HeatMapper:
 
     def __init__(self, model: nn.Module, method: str = 'gradcam', layer: str | None = None) -> None:
         if method not in METHODS:
-            raise UserError(f'there is no method {method!r} of heat maps: take {", ".join(METHODS)}')
+            raise UserError(f'there is no heat map method {method!r}: use {", ".join(METHODS)}')
         try:
             import pytorch_grad_cam
         except ImportError as error:
-            raise UserError('heat maps need grad-cam: pip install grad-cam') from error
+            raise UserError('heat maps require grad-cam: pip install grad-cam') from error
         self.model, self.method, self.chosen, self.layer = model, method, layer, layer
         self.make = getattr(pytorch_grad_cam, METHODS[method])
 
@@ -62,7 +62,7 @@ class HeatMapper:
         Args:
             inputs: as the network is given it, ``(1, C, height, width)`` or ``(1, C, frames, height, width)``.
             target: name or number of a class; None for that of the highest score, or of a segmentor of the most pixels
-                that are no background.
+                that are not background.
 
         Returns:
             The map, of the inputs' size without N and C, from 0 or more to 1; and the class.
@@ -84,7 +84,7 @@ class HeatMapper:
         self.layer = self.chosen or _last_layer(outputs, found, score(output))
         if self.layer not in found:
             known = ', '.join([*found][-3:])
-            raise UserError(f'the layer {self.layer} gives no map and no tokens of a grid; such are {known}')
+            raise UserError(f'the output of layer {self.layer} is neither a map nor a grid of tokens; use {known}')
         with self.make(self.model, [parts[self.layer]], reshape_transform=found[self.layer]) as make:
             compute, maps = make.get_cam_image, []
 
@@ -118,7 +118,7 @@ def choose_class(model: nn.Module, output: Tensor, target: str | int | None) -> 
         known = numbers | {str(name): number for number, name in enumerate(names)}
         if target not in known:
             named = f', or {", ".join(names[:10])}' if names else ''
-            raise UserError(f'there is no class {target}: they are 0 to {len(output) - 1}{named}')
+            raise UserError(f'there is no class {target}: classes are 0 to {len(output) - 1}{named}')
         return known[target]
     if output.ndim == 1:
         return int(output.argmax())
@@ -134,7 +134,7 @@ def _last_layer(outputs: dict[str, Tensor], reshapes: dict[str, Callable], score
         (grad,) = torch.autograd.grad(score, outputs[name], retain_graph=True, allow_unused=True)
         if grad is not None and reshape(grad)[0].ne(0).any(dim=0).double().mean() > SHARE:
             return name
-    raise UserError('no layer of the model has places on which its scores depend, so there is no heat map')
+    raise UserError('no layer of the model has spatial positions on which its scores depend: no heat map is possible')
 
 
 @contextmanager

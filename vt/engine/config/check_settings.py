@@ -1,6 +1,6 @@
 """Check a config before anything is built from it: types exist, arguments are known, values have their types.
 
-Errors name the path of the setting. Values that raise an error where they are used are left to the rehearsal.
+Errors name the path of the setting. Values that raise an error where they are used are found by the dry run.
 """
 
 import difflib
@@ -106,10 +106,10 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
     _check_length(content.get('train_cfg') or {})
     for name in {*(content.get('default_hooks') or {})} - {*NAMES}:
         if near := difflib.get_close_matches(name, NAMES, n=1, cutoff=0.8):
-            raise UserError(f'default_hooks.{name} would add a hook beside default_hooks.{near[0]}: rename it to that')
+            raise UserError(f'default_hooks.{name} would add a hook beside {near[0]}: rename it to {near[0]}')
     if not cfg.filename:
         return
-    # What other settings already contain is no setting of its own.
+    # Keys that other settings contain are not settings themselves.
     roots = [part.get('data_root', '') for part in dicts_in([content[key] for key in content if 'loader' in key])]
     is_replaced = 'data_root' not in options and any(option.endswith('.data_root') for option in options)
     if not (is_replaced or any(root in (None, content.get('data_root')) for root in roots)):
@@ -193,7 +193,7 @@ def find_types(name: Any, scope: Any, path: str) -> list[Any]:
     if not found:
         parts = registries(scope)
         if not prefix and all(registry.scope != scope for registry in parts):
-            raise UserError(f'{path}: default_scope={shortened(scope)} has no package with registries; correct it')
+            raise UserError(f'{path}: default_scope={shortened(scope)} is not a package with registries; correct it')
         others = [other for registry in parts for other in registry.children.values() if other.scope != scope]
         known = {part for registry in parts for part in registry.module_dict}
         known |= {f'{other.scope}.{part}' for other in others for part in other.module_dict}
@@ -259,7 +259,7 @@ def _near(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     if near:
         return f'did you mean {" or ".join(near)}?'
-    return otherwise or f'there are {", ".join(known)}'
+    return otherwise or f'valid names are {", ".join(known)}'
 
 
 @functools.cache

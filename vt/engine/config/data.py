@@ -200,5 +200,5 @@ def _classes_of_data(data: Data) -> Sequence[str]:
             continue
         if classes := built.metainfo.get('classes'):
             return classes
-    why = f' ({in_one_line(errors[0])})' if errors else ', which name none'
-    raise UserError(f"num_classes='{AUTO}' is the number of classes of the data{why}; give a number")
+    why = f' ({in_one_line(errors[0])})' if errors else ', which have none'
+    raise UserError(f"num_classes='{AUTO}' requires the class names of the data{why}; set a number")

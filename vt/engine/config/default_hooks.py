@@ -145,7 +145,7 @@ def _enter_iterations(parts: Sequence[tuple[str, dict, type]], interval: int) ->
             every = hook.get('interval', -1)
             if hook.get('by_epoch') or hook.get('save_begin') or every not in (1, -1):
                 words = f'{path} counts epochs (interval={every}), but the run counts iterations'
-                raise UserError(f'{words}: set {path}.by_epoch=False, and its numbers in iterations')
+                raise UserError(f'{words}: set {path}.by_epoch=False, and give its numbers in iterations')
             hook.update(by_epoch=False, interval=interval if every == 1 else every)
 
 

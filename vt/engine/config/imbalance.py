@@ -34,7 +34,7 @@ def enter_imbalance(cfg: Config, data: Data) -> list[str]:
     if method not in METHODS:
         raise UserError(f'imbalance={method!r} must be {", ".join(map(repr, METHODS))} or None')
     if 'head' not in cfg.model:
-        raise UserError('imbalance is for classifiers: set class_weight in the loss of model.decode_head')
+        raise UserError('imbalance requires a classifier: for segmentation set class_weight in model.decode_head')
     head, given = cfg.model['head'], cfg.train_dataloader.dataset
     scope = cfg.get('default_scope') or 'mmpretrain'
     with MODELS.switch_scope_and_registry(scope) as registry:

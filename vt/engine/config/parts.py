@@ -1,4 +1,4 @@
-"""The parts of a config: its model, its data sets inside wrappers, the steps of a pipeline, how images are prepared."""
+"""The parts of a config: its model, its data sets inside wrappers, the steps of a pipeline, the preprocessing."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -82,7 +82,7 @@ def shorten_keys(keys: Iterable[str], known: Iterable[str] = ()) -> dict[str, st
 
 @dataclass(frozen=True)
 class Preparation:
-    """How images come to a network.
+    """How images are preprocessed for a network.
 
     Attributes:
         steps: steps of the test pipeline, without those that load labels.
@@ -114,7 +114,7 @@ class Preparation:
 
 
 def preparation_of(cfg: Config) -> Preparation:
-    """Read the preparation of images from the test pipeline, the preprocessor and the backbone of a config.
+    """Read the preprocessing of images from the test pipeline, the preprocessor and the backbone of a config.
 
     Images from files are BGR. Images in memory are BGR in segmentation, and if the preprocessor converts them to RGB.
     """

@@ -1,4 +1,4 @@
-"""Published weights of configs, by library, and how images come to a network with them."""
+"""Published weights for configs, by library, and the preprocessing that these weights require."""
 
 import math
 from collections.abc import Sequence
@@ -59,12 +59,12 @@ def find_weights(cfg: Config, pretrained: str | PathLike | bool | None) -> str |
         UserError: there are no such weights.
     """
     if pretrained == '':
-        raise UserError('the name of the checkpoint is empty: give its path, or None for initial weights')
+        raise UserError('the path of the checkpoint is empty: give a path, or None for random weights')
     if pretrained in (None, True) and 'saved_in' in cfg:
         return cfg.saved_in
     name = Path(cfg.filename or 'this config').stem
     if pretrained is True:
-        raise UserError(f'there are no published weights of {name}: train it, and give the path of its checkpoint')
+        raise UserError(f'there are no published weights for {name}: train it, and give the path of its checkpoint')
     if not pretrained:
         return None
     if pretrained not in LIBRARIES:
@@ -75,7 +75,7 @@ def find_weights(cfg: Config, pretrained: str | PathLike | bool | None) -> str |
     if found := PUBLISHED.get(name, (None, None))[column]:
         return f'{pretrained}://{found}'
     known = ', '.join(each for each, row in PUBLISHED.items() if row[column])
-    raise UserError(f'{pretrained} has no known weights of {name}: it has weights of {known}')
+    raise UserError(f'{pretrained} has no known weights for {name}: it has weights for {known}')
 
 
 def _saved_in(folder: str | PathLike) -> Path:
@@ -138,7 +138,7 @@ def prepare_as_published(cfg: Config, address: str | None, is_told: bool = True)
     size = cfg.model.backbone.get('image_size') or published
     height, width = [size, size] if isinstance(size, int) else size[-2:]  # of clips frames come first
     if height != width:
-        raise UserError(f'backbone.image_size={size}: published images are square, give a square size')
+        raise UserError(f'backbone.image_size={size}: published weights expect square images, set a square size')
     resize, crop = resize | dict(scale=round(resize['scale'] * height / published)), crop | dict(crop_size=height)
     mean, std = _of_own_channels(found, preparation_of(cfg))
     preprocessor = cfg.model.get('data_preprocessor') or cfg.setdefault('data_preprocessor', {})
@@ -152,7 +152,7 @@ def prepare_as_published(cfg: Config, address: str | None, is_told: bool = True)
     side = 'shorter side' if 'edge' in resize else 'both sides'
     sizes = f'{side} {resize["scale"]} ({resize["interpolation"]}), centre {height}x{height}'
     mean, std = (', '.join(f'{value:.6g}' for value in values) for values in (mean, std))
-    logger.info(f'{address}: images as published{at}: {sizes}, mean {mean}, deviation {std}')
+    logger.info(f'{address}: images are preprocessed as published{at}: {sizes}, mean {mean}, std {std}')
     return found
 
 

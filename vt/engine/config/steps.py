@@ -1,4 +1,4 @@
-"""What a run sees: the steps from the file of a config to the settings of a run, in their order."""
+"""Prepare a run: the ordered steps from a config file to the settings of a run."""
 
 import argparse
 import copy
@@ -44,7 +44,7 @@ SIDES = ('scale', 'scales', 'size', 'crop_size', 'target_size')  # arguments of 
 
 
 def config_steps() -> dict[str, 'Step']:
-    """Return all steps from the file of a config to the settings of a run, in their order.
+    """Return all steps from a config file to the settings of a run, in their order.
 
     Every command takes those up to ``image_size``, see :func:`read_config`; a run takes all.
     """
@@ -67,7 +67,7 @@ def config_steps() -> dict[str, 'Step']:
 
 @dataclass(frozen=True)
 class Request:
-    """What a person asks for beside a config, by arguments of a command.
+    """Options of a run that command-line arguments give in addition to the config.
 
     Attributes:
         options: ``--cfg-options``, by their keys, such as ``model.backbone.depth``.
@@ -78,7 +78,7 @@ class Request:
         scales_lr: ``--auto-scale-lr``.
         amp: ``--amp``, see :func:`choose_dtype`.
         trains: whether the run trains.
-        shows: whether the config is only shown: it stays as it is where data that a step needs cannot be read.
+        shows: whether the config is only printed: a step whose data cannot be read is then skipped.
         checkpoint: the weights to test or to predict with, as ``pretrained`` of :func:`vt.apis.get_model`.
     """
 
@@ -95,7 +95,7 @@ class Request:
 
     @classmethod
     def of(cls, args: argparse.Namespace, **others: Any) -> 'Request':
-        """Return what the arguments of ``vt train`` or ``vt test`` ask for, with other attributes."""
+        """Return the options in the arguments of ``vt train`` or ``vt test``, with other attributes."""
         return cls(
             options=args.cfg_options or {},
             work_dir=args.work_dir,
@@ -114,10 +114,10 @@ class Run:
 
     Attributes:
         cfg: the config, which the steps complete.
-        request: what was asked for beside it.
+        request: the options given in addition to the config.
         notes: lines for the log.
-        start: path or address of the weights that were asked for; None without.
-        published: how images come to the network, if a library published these weights.
+        start: path or address of the requested weights; None without.
+        published: preprocessing of images for these weights, if a library published them.
     """
 
     cfg: Config
@@ -138,7 +138,7 @@ class Run:
 
     @functools.cached_property
     def checkpoint(self) -> Checkpoint | None:
-        """The weights that were asked for, read."""
+        """The content of the requested checkpoint."""
         return None if self.start is None else read(self.start)
 
     @property
@@ -149,7 +149,7 @@ class Run:
 
     @property
     def inputs(self) -> Preparation:
-        """How images come to the network."""
+        """How images are preprocessed for the network."""
         return preparation_of(self.cfg)
 
 
@@ -159,7 +159,7 @@ Step = Callable[[Run], None]
 def prepare(path: str, request: Request) -> Run:
     """Read a config for a run, check it, and complete it with what every run gets.
 
-    A setting that does not exist, has no effect or is no valid value is a UserError.
+    A setting that does not exist, has no effect or has an invalid value is a UserError.
     """
     *_, (_, run) = prepare_in_steps(path, request)
     return run
@@ -212,18 +212,19 @@ def _read_file(path: str) -> Config:
 
 
 def _require_config(path: str) -> None:
-    """Raise ``UserError`` if there is no config, with what to write instead of weights or of a folder."""
+    """Raise ``UserError`` if there is no config, with advice if the path is a checkpoint or a folder."""
     place = Path(path)
     if not place.exists() or place.suffix in ('.py', '.yml', '.yaml', '.json'):
         require_file(path, 'config')
         return
     configs = [*map(str, (place if place.is_dir() else place.parent).glob('*.py'))]
-    advice = f'give {configs[0] if len(configs) == 1 else "a config"}, and then the weights'
+    advice = f'give {configs[0] if len(configs) == 1 else "a config"} first, and then the weights'
     if (place / 'config.json').is_file():
         advice = f'{as_typed(f"vt predict {path} {path} INPUT")} predicts with the saved model in this folder'
     elif place.suffix == '.safetensors':
-        advice = f'{as_typed(f"vt publish --show {path} --save-config model.py")} writes its own, if it was published'
-    raise UserError(f'{path} is no config: {advice}')
+        command = as_typed(f'vt publish --show {path} --save-config model.py')
+        advice = f'{command} writes its config, if VT published it'
+    raise UserError(f'{path} is not a config: {advice}')
 
 
 def _similar_base(error: FileNotFoundError) -> str:
@@ -276,7 +277,7 @@ def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
         try:
             cfg[name] = _with_value(cfg.get(name), path, value)
         except (LookupError, TypeError, ValueError) as error:
-            words = 'a part is set by its type; a list takes an index of it, or the next one to append a part'
+            words = 'set the type to replace a part; an index of a list must exist, or be the next one to append a part'
             raise UserError(f'--cfg-options {key}={value}: the config has no such key ({error}); {words}') from error
     if any(key.split('.')[0] == 'custom_imports' for key in options):
         try:
@@ -289,7 +290,7 @@ def _with_value(place: Any, path: list[str], value: Any) -> Any:
     """Return a copy of ``place``, a part of a config, with a value set at ``path``."""
     if not path:
         if isinstance(value, (str, int, float)) and _holds_parts(place):
-            raise TypeError('it is a part or a list of parts')
+            raise TypeError('it is a dict with a type, or a list of such dicts')
         if not isinstance(value, dict) or place is None:
             return value
         merged = Config(dict(place=place))
@@ -304,7 +305,7 @@ def _with_value(place: Any, path: list[str], value: Any) -> Any:
         items[int(name)] = _with_value(items[int(name)], rest, value)
         return type(place)(items)
     if not isinstance(place, dict):
-        raise TypeError(f'{name} would be in {place!r}')
+        raise TypeError(f'{name} cannot be set in {place!r}')
     copied = ConfigDict(place)
     copied[name] = _with_value(copied.get(name), rest, value)
     return copied
@@ -329,10 +330,10 @@ def enter_fold(run: Run) -> None:
             raise UserError(f'num_folds={number} has no effect without a fold: set fold')
         return
     if fold not in range(number):
-        raise UserError(f'fold={fold}: there are folds 0 to {number - 1} (num_folds={number})')
+        raise UserError(f'fold={fold} must be 0 to {number - 1} (num_folds={number})')
     if own := _wrapper(cfg, 'KFoldDataset'):
         if (own.fold, own.num_splits) != (fold, number):  # if equal, the config was written by a run
-            raise UserError(f'fold={fold}: the data already are fold {own.fold} of {own.num_splits}: remove fold')
+            raise UserError(f'fold={fold}: the config already uses fold {own.fold} of {own.num_splits}: remove fold')
         return
     _hold_out(cfg, 'fold', dict(type='mmpretrain.KFoldDataset', fold=fold, num_splits=number, seed=FOLD_SEED))
 
@@ -388,7 +389,7 @@ def _hold_out(cfg: Config, name: str, options: dict) -> None:
     """Wrap the training data so that a part of them trains and the rest validates, seen as the validation data are."""
     parts = [leaves((cfg.get(f'{split}_dataloader') or {}).get('dataset')) for split in ('train', 'val')]
     if [*map(len, parts)] != [1, 1]:
-        words = f'needs one data set in train_dataloader and one in val_dataloader: set them, or leave {name} out'
+        words = f'requires one data set in train_dataloader and one in val_dataloader: set them, or remove {name}'
         raise UserError(f'{name}={cfg[name]} {words}')
     (data,), (shown,) = parts
     validation = copy.deepcopy(data) | {key: shown[key] for key in ('pipeline', 'test_mode') if key in shown}
@@ -493,13 +494,13 @@ def enter_classes(run: Run) -> None:
 
 
 def enter_start(run: Run) -> None:
-    """Find the weights that were asked for; those of a library also set the preprocessing of images."""
+    """Find the requested weights; those of a library also set the preprocessing of images."""
     run.start = find_weights(run.cfg, run.request.checkpoint)
     run.published = prepare_as_published(run.cfg, run.start)
 
 
 def enter_tested(run: Run) -> None:
-    """Let a test load the weights that were asked for, which must be whole."""
+    """Let a test load the requested weights, which must be complete."""
     if run.request.checkpoint is not None:
         enter_start(run)
         require_file(run.start, 'checkpoint')

@@ -175,8 +175,8 @@ def refuse_places(hooks: Iterable[Hook], work_dir: str) -> None:
 def _refuse(hook: str, elsewhere: Set[str]) -> None:
     if elsewhere:
         raise UserError(
-            f'{hook}: checkpoints are epoch_N.pth or iter_N.pth in the work directory (--work-dir), and published by '
-            f'{as_typed("vt publish")}: remove {", ".join(sorted(elsewhere))}'
+            f'{hook}: checkpoints are always epoch_N.pth or iter_N.pth in the work directory (--work-dir), and '
+            f'{as_typed("vt publish")} publishes them: remove {", ".join(sorted(elsewhere))}'
         )
 
 

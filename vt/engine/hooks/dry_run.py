@@ -1,6 +1,6 @@
-"""Rehearse a run: train, validate, save and draw once, or test once, first, so that errors do not wait for hours.
+"""Dry run: train, validate, save and draw once (or test once) before a run, so that errors appear at once.
 
-The rehearsal does not change the run: weights are not updated, buffers such as running means are restored, and the
+The dry run does not change the run: weights are not updated, buffers such as running means are restored, and the
 random numbers of later steps do not depend on it (see :mod:`vt.engine.determinism`).
 """
 
@@ -50,17 +50,17 @@ class RehearsalHook(Hook):
     The batches have the size and shapes of the run, so they need the same memory; the last, smaller batch of an epoch
     is tried, too. The scores for the best checkpoint and for early stopping must be scores of the validation. The
     checkpoint is read again and removed, and so is the figure that a visualization hook draws.
-    ``vt train --skip-data-check`` skips the rehearsal, and so does a resumed run.
+    ``vt train --skip-data-check`` skips the dry run, and so does a resumed run.
     """
 
     priority = 'VERY_LOW'
 
     def before_train(self, runner: Runner) -> None:
-        """Rehearse; raises a UserError that names the part in which the first step or validation fails."""
+        """Do the dry run; raises a UserError that names the part in which the first step or validation fails."""
         if runner.iter or not isinstance(runner.optim_wrapper, OptimWrapper):
             return
         log_parameter_rules(runner)
-        if runner.cfg.get('compile'):  # the step would be compiled for the rehearsal
+        if runner.cfg.get('compile'):  # the step would be compiled for the dry run
             return
         with unchanged_buffers(runner.model):
             with watch_inputs(runner, 'training'):
@@ -76,7 +76,7 @@ class RehearsalHook(Hook):
         save_once(runner)
 
     def before_test(self, runner: Runner) -> None:
-        """Rehearse a test; raises like :meth:`before_train`."""
+        """Do the dry run of a test; raises like :meth:`before_train`."""
         if not (runner.cfg.get('speed') or {}).get('compile'):  # the model of the test is a copy, compiled later
             with unchanged_buffers(runner.model), watch_inputs(runner, 'testing'):
                 self._evaluate(runner.test_loop, runner.model.test_step, 'testing', 'after_test_iter')
@@ -116,8 +116,8 @@ def watch_inputs(runner: Runner, doing: str) -> RemovableHandle:
         inputs = data.get('inputs') if isinstance(data, dict) else None
         problem = describe_inputs(inputs[:MOST_SAMPLES]) if isinstance(inputs, Tensor) and inputs.ndim > 3 else None
         if problem:
-            where = 'data_preprocessor.mean and std, and at Normalize and ToTensor in the pipeline'
-            runner.logger.warning(f'While {doing}, {problem}: look at {where}')
+            where = 'data_preprocessor.mean and std, and Normalize and ToTensor in the pipeline'
+            runner.logger.warning(f'While {doing}, {problem}: check {where}')
 
     handle = getattr(unwrap(runner.model), 'data_preprocessor', nn.Identity()).register_forward_hook(look)
     return handle
@@ -186,11 +186,11 @@ def check_scores(scores: dict[str, Any], hooks: Iterable[Hook], schedulers: Iter
     for setting, name, rule in asked:
         found = next(iter(scores), None) if name == 'auto' else name
         if found not in numbers:
-            words = f'{setting}={name}: {found} is not a score of val_evaluator that is a single number'
-            raise UserError(f'{words}; set one of {", ".join(numbers) or "those of a metric that you add"}')
+            words = f'{setting}={name}: {found} is not a scalar score of val_evaluator'
+            raise UserError(f'{words}; set one of {", ".join(numbers) or "the scores of a metric that you add"}')
         by_name = rule_of(found) if rule else require_rule(found, setting)
         if rule and by_name not in (rule, None):
-            yield f"{setting}={name} has rule='{rule}', though by its name {by_name} is better"
+            yield f"{setting}={name} has rule='{rule}', although its name says that {by_name} is better"
 
 
 def is_number(value: Any) -> bool:
@@ -207,7 +207,7 @@ def report_unused(runner: Runner) -> None:
     words = f'the loss does not depend on {len(unused)} parameters: {", ".join(unused[:MOST_NAMES])}'
     words += ', ...' * (len(unused) > MOST_NAMES)
     if not getattr(runner.model, 'find_unused_parameters', True) and not runner.model.static_graph:
-        raise UserError(f'{words}: set find_unused_parameters=True, or remove or freeze what they belong to')
+        raise UserError(f'{words}: set find_unused_parameters=True, or remove or freeze their modules')
     runner.logger.warning(f'{words}: they are not trained')
 
 

@@ -44,7 +44,7 @@ class NumClassesHook(Hook):
         if runner.val_loop is not None:
             self.before_val(runner)
         if difference := self._compare(runner, runner.train_dataloader.dataset):
-            runner.logger.warning(f'{difference}: the head starts with the weights of other classes')
+            runner.logger.warning(f'{difference}: the head starts from weights that were trained for other classes')
 
     def before_val(self, runner: Runner) -> None:
         check_classes(runner.model, runner.val_dataloader.dataset, runner.val_loop.evaluator.metrics)
@@ -52,8 +52,8 @@ class NumClassesHook(Hook):
     def before_test(self, runner: Runner) -> None:
         if difference := self._compare(runner, runner.test_dataloader.dataset):
             raise UserError(
-                f'{difference}: scores would compare different classes; give the data the names and order of the '
-                'checkpoint'
+                f'{difference}: scores would compare different classes; give the data set the class names of the '
+                'checkpoint, in the same order'
             )
         check_classes(runner.model, runner.test_dataloader.dataset, runner.test_loop.evaluator.metrics)
 
@@ -87,16 +87,17 @@ def check_classes(model: nn.Module, dataset: Dataset, metrics: Sequence[BaseMetr
     parts = [*(getattr(model, name, None) for name in HEADS), *metrics]
     for part in parts if ignored != IGNORED_LABEL else ():
         if getattr(part, 'ignore_index', ignored) != ignored:
-            words = f'{type(part).__name__} has ignore_index={part.ignore_index}, but the data set {ignored}'
-            raise UserError(f'{words}: set all to the label in the masks')
+            words = f'{type(part).__name__} has ignore_index={part.ignore_index}, but the data set has {ignored}'
+            raise UserError(f'{words}: set both to the ignored label in the masks')
     for metric in (metric for metric in metrics if hasattr(metric, 'several_labels')):  # of classifiers
         from mmpretrain.models import ClsHead, MultiLabelClsHead
 
         head = getattr(model, 'head', None)
         several = isinstance(head, MultiLabelClsHead)
         if metric.several_labels != several and isinstance(head, (ClsHead, MultiLabelClsHead)):
-            words = f'the metric {type(metric).__name__} has several_labels={not several}, but the head is not for that'
-            raise UserError(f'{words}: set several_labels={several}')
+            words = f'the metric {type(metric).__name__} has several_labels={not several}, but the head predicts'
+            kind = 'several labels' if several else 'one label'
+            raise UserError(f'{words} {kind} per image: set several_labels={several}')
     for name, loss in model.named_modules():
         if getattr(loss, 'pos_weight', None) is not None and not getattr(loss, 'use_sigmoid', True):
             raise UserError(f'model.{name}.pos_weight has no effect on a softmax: set class_weight')
@@ -145,11 +146,11 @@ def classes_of(model: nn.Module, meta: dict, loaded: Checkpoint | None, has_new_
         meta = {}
     if names and number not in (None, len(names)):
         if not has_new_head:
-            words = f'{len(names)} names of classes, the model has {number} classes'
-            raise UserError(f'dataset_meta.classes of {name} holds {words}')
+            words = f'{len(names)} class names, but the model has {number} classes'
+            raise UserError(f'dataset_meta.classes of {name} has {words}')
         own, names = {}, ()
     if difference := compare_with_checkpoint(meta.get('classes') or (), names, name, 'test_dataloader.dataset'):
-        raise UserError(f'{difference}: correct the classes of the config, or give another checkpoint')
+        raise UserError(f'{difference}: correct the classes in the config, or use another checkpoint')
     meta = meta | own
     return {key: meta[key] for key in ('classes', 'palette') if meta.get(key)}
 

@@ -80,7 +80,7 @@ class PreemptionHook(Hook):
 
 
 def _command(runner: Runner) -> str:
-    """Return the command that continues a run of ``tools/train.py`` in one process, else how it is made."""
+    """Return the command that continues a run of ``tools/train.py`` in one process, else a description of it."""
     if not getattr(runner, 'is_repeatable', False) or runner.world_size > 1:
         return 'the same command and --resume (in Python: resume=True)'
     arguments = [*sys.argv[1:], *([] if sys.argv[-1] == '--resume' else ['--resume'])]

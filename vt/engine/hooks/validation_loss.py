@@ -27,9 +27,9 @@ class ValidationLossHook(Hook):
     """
 
     def before_train(self, runner: Runner) -> None:
-        """Add the score, before the rehearsal."""
+        """Add the score, before the dry run."""
         if runner.val_loop is None or runner.cfg.get('fsdp'):
-            raise UserError('vt.ValidationLossHook needs validations, and a model without fsdp: remove it')
+            raise UserError('vt.ValidationLossHook requires validation, and does not support fsdp: remove the hook')
         runner.val_loop.evaluator.metrics.append(HeadLoss(unwrap(runner.model)))
 
 
@@ -72,13 +72,13 @@ class HeadLoss(BaseMetric):
         sizes: list[int] = []
         apply_to(features, torch.is_tensor, lambda each: sizes.append(len(each)))
         if {*sizes} != {len(labels)}:
-            raise UserError('vt.ValidationLossHook needs one view of each sample: set num_clips=1 and one crop')
+            raise UserError('vt.ValidationLossHook requires one view of each sample: set num_clips=1 and one crop')
         return [self.model.head.loss(_sample(features, index), [label]) for index, label in enumerate(labels)]
 
     def _of_maps(self, labels: list, predictions: Sequence[dict]) -> list[dict[str, Tensor]]:
         head = self.model.decode_head
         if head.out_channels == 1 or 'seg_logits' not in predictions[0]:
-            raise UserError('vt.ValidationLossHook needs logits of each class, of whole images: remove it')
+            raise UserError('vt.ValidationLossHook requires logits of each class for whole images: remove the hook')
         return [
             head.loss_by_feat(_sample(each['seg_logits']['data'][None], 0), [label])
             for each, label in zip(predictions, labels)

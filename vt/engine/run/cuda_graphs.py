@@ -76,7 +76,7 @@ class GraphedFeatures:
             if len(self.captured) == MOST_SHAPES:
                 shapes = ', '.join('x'.join(map(str, each)) for each in [*self.captured, shape])
                 raise UserError(
-                    f'speed.cuda_graphs needs images of one size, but the test has {shapes}: resize to one size in '
+                    f'speed.cuda_graphs requires images of one size, but the test has {shapes}: resize to one size in '
                     'the pipeline of test_dataloader (keep_ratio=False), or remove speed.cuda_graphs'
                 )
             images = inputs.clone()
@@ -153,7 +153,7 @@ class _Features(nn.Module):
 class TrainGraphsHook(Hook):
     """Make :class:`TrainGraphs` for the shape of the first batch, then wrap the model for several processes."""
 
-    priority = 'LOW'  # after cuDNN's search is turned on, before the rehearsal
+    priority = 'LOW'  # after cuDNN's search is turned on, before the dry run
 
     def before_train(self, runner: Runner) -> None:
         model = runner.model.train()
@@ -186,16 +186,16 @@ def require_same_step(model: nn.Module, data: dict) -> None:
     unused = [name for name, weight in model.named_parameters() if weight.requires_grad and weight.grad is None]
     model.zero_grad()
     if len(calls) != 1 or calls[0]:
-        raise UserError('speed.train_graphs needs one call of extract_feat in a step, without hooks: remove it')
+        raise UserError('speed.train_graphs requires one call of extract_feat per step, without hooks: remove it')
     if unused:  # graphs would give it a gradient of zero
-        raise UserError(f'speed.train_graphs needs a gradient of every weight, and {unused[0]} has none: freeze it')
+        raise UserError(f'speed.train_graphs requires a gradient for every weight, and {unused[0]} has none: freeze it')
 
 
 def refuse_train_graphs(runner: Runner) -> None:
     """Raise a UserError if a training uses something that does not work with :class:`TrainGraphs`."""
     cfg, model = runner.cfg, unwrap(runner.model)
     if not (hasattr(model, 'backbone') and hasattr(model, 'extract_feat')):
-        raise UserError('speed.train_graphs is for models with backbone and extract_feat: remove it')
+        raise UserError('speed.train_graphs requires a model with backbone and extract_feat: remove the setting')
     modules = _modules_of(model)
     syncs = runner.distributed and (
         cfg.get('sync_bn') or any('SyncBatchNorm' in type(module).__name__ for module in modules)
@@ -213,9 +213,9 @@ def refuse_train_graphs(runner: Runner) -> None:
     }
     for name, is_there in obstacles.items():
         if is_there:
-            raise UserError(f'speed.train_graphs does not work with {name}: leave one of them out')
+            raise UserError(f'speed.train_graphs does not work with {name}: remove one of them')
     if get_device() != 'cuda':
-        raise UserError('speed.train_graphs needs an NVIDIA GPU: remove it')
+        raise UserError('speed.train_graphs requires an NVIDIA GPU: remove the setting')
 
 
 @contextmanager

@@ -51,9 +51,9 @@ def build_prepared(run: Run) -> VTRunner:
     kind = RUNNERS.get(named) if isinstance(named, str) else named
     kind = VTRunner if kind is Runner else kind
     if not (isinstance(kind, type) and issubclass(kind, VTRunner)):
-        raise UserError(f'runner_type={named} is neither vt.VTRunner nor a subclass of it: leave it out')
+        raise UserError(f'runner_type={named} is neither vt.VTRunner nor a subclass of it: remove runner_type')
     if 'ZeroRedundancyOptimizer' in str((cfg.get('optim_wrapper') or {}).get('optimizer')):
-        raise UserError('optim_wrapper.optimizer: ZeroRedundancyOptimizer is replaced by the key fsdp')
+        raise UserError('optim_wrapper.optimizer: ZeroRedundancyOptimizer is not supported: use the config key fsdp')
     asks_sync_bn = cfg.get('sync_bn') or 'SyncBN' in str(cfg.model)
     if cfg.get('randomness', {}).get('deterministic'):
         os.environ.setdefault('CUBLAS_WORKSPACE_CONFIG', ':4096:8')  # PyTorch requires it for deterministic cuBLAS
@@ -96,7 +96,7 @@ def draw_weights(model: nn.Module, files: Collection[str] = ()) -> None:
     """Initialise a model's weights as its config says, without mmengine's log line for each tensor.
 
     Weights that are read from files are loaded only if an ``init_cfg`` names one of ``files``; all others that a config
-    names, and teachers, stay for :meth:`init_weights`, which draws all weights anew.
+    names, and teachers, are left to :meth:`init_weights`, which initialises all weights again.
     """
     for part in model.modules():
         if isinstance(part, BaseModule):

@@ -104,8 +104,8 @@ def set_process_variables(launcher: str) -> str:
         socket.getaddrinfo(os.environ['MASTER_ADDR'], None)
     except OSError as error:  # PyTorch would retry until its timeout
         raise UserError(
-            f'there is no machine {os.environ["MASTER_ADDR"]}: set MASTER_ADDR to the name or address of the first '
-            'machine'
+            f'cannot resolve the host name {os.environ["MASTER_ADDR"]}: set MASTER_ADDR to the name or address of the '
+            'first machine'
         ) from error
     return 'pytorch'
 

@@ -33,7 +33,7 @@ def record_training(runner: Runner, config: str, options: dict[str, Any], digest
 
     Args:
         runner: the runner after the training.
-        config, options: config and options that a person gave.
+        config, options: config and options as the user gave them.
         digest: that of the config of the run, see :func:`digest_config`.
 
     Returns:
@@ -142,7 +142,7 @@ def _record_validation(runner: Runner) -> dict[str, Any]:
         if not isinstance(model, FSDPModule):  # it would wait for the other processes
             flops = count_complexity(model, torch.zeros(1, *image.shape).to(parameter), mode='tensor').flops
     except (RuntimeError, AssertionError, UserError) as error:  # the model takes windows, or padded images
-        runner.logger.warning(f'FLOPs are not counted: the model takes no image of shape {tuple(image.shape)}: {error}')
+        runner.logger.warning(f'FLOPs are not counted for an image of shape {tuple(image.shape)}: {error}')
     return dict(metrics=metrics, tables=tables, flops=flops, **size)
 
 

@@ -71,8 +71,8 @@ class ResumeHook(Hook):
             return
         if 'ema_state_dict' in checkpoint and not any(isinstance(hook, EMAHook) for hook in runner.hooks):
             raise UserError(
-                'the checkpoint has averaged weights beside those that were trained, and the config has no EMAHook: '
-                'keep it in custom_hooks, or start a new run from the averages with load_from'
+                'the checkpoint has averaged (EMA) weights, but the config has no EMAHook: keep it in custom_hooks, or '
+                'start a new run from the averages with load_from'
             )
         self._gradients = checkpoint.get('gradients')
         length, meta, progress = epoch_length(runner), checkpoint['meta'], checkpoint.get('progress', {})
@@ -81,13 +81,13 @@ class ResumeHook(Hook):
         )
         if done > most:
             raise UserError(
-                f'the checkpoint has {done} {key}, more than train_cfg.max_{key}={most}: raise it to train on'
+                f'the checkpoint was trained for {done} {key}, more than train_cfg.max_{key}={most}: raise max_{key}'
             )
         batches, of = progress.get('batches', 0), progress.get('of')
         if of is not None and bool(of) != bool(length):
             then, now = (['iterations', 'epochs'][bool(each)] for each in (of, length))
             words = (
-                f'the checkpoint is of a run by {then}, and train_cfg counts {now}: resume with the same kind of loop'
+                f'the checkpoint is of a run by {then}, but train_cfg counts {now}: resume with the same kind of loop'
             )
             raise UserError(f'{words}, or start from its weights with load_from')
         if batches and of == length:

@@ -27,7 +27,7 @@ MOST_LABELS = 10_000  # of which the checksum is
 SCHEDULE = re.compile(r'param_scheduler\b|auto_scale_lr\.|optim_wrapper\.(\w+\.)?(optimizer|paramwise_cfg)\.')
 OF_ONE_START = ('work_dir', 'load_from', 'resume', 'launcher', 'new_schedule')
 TYPE = 'optim_wrapper.optimizer.type'
-OTHER = ': resume with those settings of the optimizer, or use load_from'
+OTHER = ': resume with the optimizer settings of the checkpoint, or start from its weights with load_from'
 
 
 def settings_of(runner: Runner) -> dict[str, Any]:
@@ -53,9 +53,9 @@ def refuse_other_classes(checkpoint: dict, dataset: Dataset) -> None:
     label = first_difference(trained, classes, translates=False) if trained and classes else None
     if label is not None:
         then, now = (list_names(names[label : label + 1]) or 'no class' for names in (trained, classes))
-        words = f'label {label} is {then} in the checkpoint, of {len(trained)} classes, and {now} in the training data'
-        advice = 'give the data those classes in their order, or start from its weights with load_from'
-        raise UserError(f'{words}, of {len(classes)}: {advice}')
+        words = f'label {label} is {then} in the checkpoint ({len(trained)} classes), but {now} in the training data'
+        advice = 'give the data the classes of the checkpoint in its order, or start from its weights with load_from'
+        raise UserError(f'{words} ({len(classes)} classes): {advice}')
 
 
 def settle(
@@ -84,26 +84,26 @@ def settle(
     """
     is_new, meta = bool(runner.cfg.get('new_schedule')), checkpoint['meta']
     if 'settings' not in meta:
-        raise UserError('the checkpoint has no settings of its run (vt.ResumeHook): start from its weights, load_from')
+        raise UserError('the checkpoint lacks the settings of its run (vt.ResumeHook): use load_from for its weights')
     had = json.loads(meta['settings'])
     had[SEED] = None if asked.get(SEED) is None else meta.get('seed')
     keys = sorted(key for key in asked | had if asked.get(key) != had.get(key))
     scheduled = [key for key in keys if SCHEDULE.match(key) and not key.endswith('.type')]
     then, now = (str(settings.get(TYPE)).rpartition('.')[2] for settings in (had, asked))
     if then != now:  # states of Adam and AdamW, for one, have the same keys
-        raise UserError(f'the checkpoint has the optimizer {then}, and the config {now}{OTHER}')
+        raise UserError(f'the checkpoint has the optimizer {then}, but the config has {now}{OTHER}')
     groups = [len(checkpoint['optimizer']['param_groups']), len(runner.optim_wrapper.optimizer.param_groups)]
     if groups[0] != groups[1]:
-        raise UserError(f'the checkpoint has {groups[0]} parameter groups, not {groups[1]} (paramwise_cfg){OTHER}')
+        raise UserError(f'the checkpoint has {groups[0]} parameter groups, the run {groups[1]} (paramwise_cfg){OTHER}')
     if is_rescaled and any(not scheduler.by_epoch for scheduler in runner.param_schedulers or ()):
         if scheduled and not is_new:
             raise UserError(
-                f'the epochs of the checkpoint have another number of iterations, which its schedule counts, and '
+                f'the schedule counts iterations, an epoch of the checkpoint has another number of them, and '
                 f'{scheduled[0]} differs: add {NEW}, or resume with the settings of the checkpoint'
             )
         is_new = True
     if not (is_new or _schedulers_fit(runner, checkpoint)):
-        raise UserError(f'the checkpoint has other schedulers than param_scheduler: resume with those, or add {NEW}')
+        raise UserError(f'the checkpoint has other schedulers than the config: resume with its own, or add {NEW}')
     kept = {key: had.get(key) for key in keys if key == SEED or (key in scheduled and not is_new)}
     table = [(key, had.get(key), asked.get(key), (had if key in kept else asked).get(key)) for key in keys]
     if keys or is_rescaled:

@@ -125,7 +125,7 @@ class VTRunner(Runner):
         self.test_graphs = CudaGraphsHook()
         self.sharding = None if self.cfg.get('fsdp') is None else ShardSettings(**self.cfg.fsdp)
         if self.sharding and (self.speed.compile or self.cfg.get('compile')):
-            raise UserError('compile is not tested with fsdp: leave one of them out')
+            raise UserError('compile is not tested with fsdp: remove one of them')
         self.process_speed = self.speed.set_process()
         deterministic = self.cfg.get('randomness', {}).get('deterministic')
         library = choose_token_library('blas' if deterministic or self.sharding else self.speed.token_products)

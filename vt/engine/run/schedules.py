@@ -141,18 +141,18 @@ def find_misfits(schedulers: Sequence[Any], runner: Runner) -> Iterator[str]:
 
 
 def find_other_units(runner: Runner) -> Iterator[str]:
-    """Yield a message for each setting that is meant for a loop that counts in the other unit."""
+    """Yield a message for each setting that counts epochs in a run by iterations, or the other way round."""
     loop, total = runner.train_loop, runner.max_iters
     is_by_iteration = isinstance(loop, IterBasedTrainLoop)
     if is_by_iteration and runner.val_loop is not None and loop.val_interval == 1 < total:
-        yield 'train_cfg.val_interval=1 validates after each iteration: set the number of iterations between two'
+        yield 'train_cfg.val_interval=1 validates after each iteration: set a larger number of iterations'
     for hook in runner.hooks:
         name = type(hook).__name__
         if isinstance(hook, CheckpointHook) and not (is_by_iteration or hook.by_epoch) and hook.interval >= total:
             yield f'{name}.interval={hook.interval} counts iterations, and the run has {total}: set by_epoch=True'
         is_own = not type(hook).__module__.startswith(('mmengine.', 'vt.'))
         if is_by_iteration and is_own and {'before_train_epoch', 'after_train_epoch'} & {*vars(type(hook))}:
-            yield f'{name} acts at epochs, of which a run by iterations has one: it may have no effect'
+            yield f'{name} acts once per epoch, and a run by iterations has a single epoch: it may have no effect'
 
 
 CONTINUOUS = (

@@ -42,7 +42,7 @@ class ShardSettings:
     def make_mesh(self) -> DeviceMesh:
         """Return the mesh of the processes: one dimension, or copies by shards."""
         if not is_distributed():
-            raise UserError('fsdp needs a group of processes, if only one: torchrun --nproc-per-node 1 -m vt train')
+            raise UserError('fsdp requires torchrun, even for one process: torchrun --nproc-per-node 1 -m vt train')
         count = get_world_size()
         if self.shard_over is None or count == 1:
             return init_device_mesh(get_device(), (count,))
@@ -54,7 +54,7 @@ class ShardSettings:
         units = [part for part in model.modules() if type(part).__name__ in self.units]
         if not units:
             names = sorted({type(part).__name__ for part in model.modules() if any(True for _ in part.children())})
-            raise UserError(f'fsdp.units={list(self.units)} names no class of the model: it has {", ".join(names)}')
+            raise UserError(f'fsdp.units={list(self.units)} matches no class in the model: it has {", ".join(names)}')
         for part in model.modules():
             if isinstance(part, BaseDataPreprocessor):
                 part.to(mesh.device_type)
@@ -64,7 +64,7 @@ class ShardSettings:
         for part in (*reversed(units), model):
             fully_shard(part, mesh=mesh, mp_policy=policy, reshard_after_forward=True)  # parameters of EMA follow
         if len(list(model.parameters())) > number:
-            raise UserError('fsdp.units: a weight is shared by two of them: name a class that contains both')
+            raise UserError('fsdp.units: two units share a weight: name a class that contains both')
         return len(units) + 1
 
 
@@ -72,7 +72,7 @@ def shard_run(runner: Runner, settings: ShardSettings) -> None:
     """Shard a runner's model, averages and optimizer, or raise a UserError if that is not possible."""
     wrapper, model = runner.optim_wrapper, runner.model
     if isinstance(wrapper, AmpOptimWrapper):
-        raise UserError('fsdp trains in float32, or in bfloat16 by --amp, not in float16: leave out AmpOptimWrapper')
+        raise UserError('fsdp trains in float32, or in bfloat16 with --amp, not in float16: remove AmpOptimWrapper')
     is_half = isinstance(wrapper, BFloat16AmpOptimWrapper)
     policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32) if is_half else MixedPrecisionPolicy()
     mesh, places = settings.make_mesh(), {id(weight): name for name, weight in model.named_parameters()}
@@ -100,7 +100,7 @@ def shard_run(runner: Runner, settings: ShardSettings) -> None:
     shares = min(settings.shard_over or mesh.size(), mesh.size())
     runner.logger.info(
         f'FSDP: {total:,} weights in {number} units, over {shares} of {mesh.size()} processes; '
-        f'{"gathered in bfloat16" if is_half else "gathered as they are"}'
+        f'gathered in {"bfloat16" if is_half else "their own dtype"}'
     )
 
 

@@ -19,9 +19,9 @@ M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # parameters of glibc's mallopt, from mal
 
 
 def freeze_collector() -> None:
-    """Let the collector ignore the objects that there are, such as those of the libraries.
+    """Let the garbage collector ignore all existing objects, such as those of the libraries.
 
-    To search these hundreds of thousands of objects took a fifth of the time until the first iteration.
+    Searching these hundreds of thousands of objects took a fifth of the time until the first iteration.
     """
     gc.freeze()
     if torch.__version__ >= '2.15':

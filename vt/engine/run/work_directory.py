@@ -33,7 +33,7 @@ class Start:
     Attributes:
         checkpoint: path or address of the checkpoint that it continues; None for the beginning.
         notes: lines for the log.
-        held: the checkpoint, where it was read already.
+        held: the content of the checkpoint, if it was read already.
     """
 
     checkpoint: str | None
@@ -100,7 +100,7 @@ def lock_folder(folder: Path) -> Iterator[TextIO]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / LOCK).exists() and not (folder / LOCK).is_file():
-        raise FileError(f'{folder / LOCK} is no regular file: remove it, or choose another --work-dir')
+        raise FileError(f'{folder / LOCK} is not a regular file: remove it, or choose another --work-dir')
     with open(folder / LOCK, 'a+', encoding='utf-8') as file, ExitStack() as locks:
         try:
             if fcntl:
@@ -152,7 +152,7 @@ def choose_start(folder: Path, start: str | None, is_own: bool) -> Start:
     continues = checkpoint is not None and latest is not None and Path(checkpoint).resolve() == latest.resolve()
     if files and not (is_own or continues):
         why = [f'{printable(line)};' for path, line in damaged if path.resolve() == Path(start or '').resolve()]
-        why += [f'{folder} has files of an earlier run ({files[-1]}):']
+        why += [f'{folder} contains files of an earlier run ({files[-1]}):']
         how = f'--resume continues from {latest.name}' if latest else 'it has no checkpoint to resume from'
         raise UserError(f'{why[0]} {how}; or choose another --work-dir')
     held = next((each for each in (newest, others and others[0]) if each and each.name == checkpoint), None)

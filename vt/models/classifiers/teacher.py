@@ -116,5 +116,5 @@ def build_classifier(classifier: dict, num_classes: int | None) -> nn.Module:
     last = getattr(model, 'head', None) or getattr(model, 'model', None)  # timm's models have num_classes themselves
     own = getattr(last, 'num_classes', None)
     if None not in (own, num_classes) and own != num_classes:
-        raise UserError(f'{WHERE} has {own} classes, the student {num_classes}: they must be the same')
+        raise UserError(f'{WHERE} has {own} classes, but the student has {num_classes}: they must be equal')
     return model

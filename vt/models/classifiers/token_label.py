@@ -25,11 +25,12 @@ class TokenLabelClassifier(DistilledClassifier):
     image. The head needs a method ``patch_logits``, such as :class:`vt.models.TokenLabelHead`.
 
     Args:
-        teacher: config of a classifier with global average pooling, whose head can be applied to single pixels; None
-            for none: patches have the label of their image.
+        teacher: config of a classifier with global average pooling, whose head can be applied to single pixels; with
+            None patches have the label of their image.
         patch_weight: weight of the loss of the patches.
         label_smoothing: s; targets are ``(1 - s) label + s / K``.
-        teacher_checkpoint, teacher_size: as in :class:`DistilledClassifier`.
+        teacher_checkpoint: path or URL of the teacher's weights; None if timm provides them.
+        teacher_size: size to which images are resized for the teacher; None for no resizing.
         **classifier: options of :class:`mmpretrain.models.ImageClassifier`.
 
     Raises:
@@ -53,7 +54,7 @@ class TokenLabelClassifier(DistilledClassifier):
         self.label_smoothing = label_smoothing
 
     def build_teacher(self) -> nn.Module | None:
-        """Return the teacher, or None if there is none."""
+        """Return the teacher; None without."""
         return super().build_teacher() if self.teacher_cfg else None
 
     def loss(self, inputs: Tensor, data_samples: list[DataSample]) -> dict[str, Tensor]:

@@ -41,7 +41,8 @@ class MViT(TokenBackbone):
         embed: config of the embedding; by default the paper's overlapping 7x7 patches or 3x7x7 cubes.
         position, key_value_stride, adaptive, pooling, kernel, skip: as in :func:`multiscale_stages`; they override
             ``arch``.
-        out_type: as in :class:`TokenBackbone`; the class token by default, or the average without class tokens.
+        out_type: output of a stage, ``'class_tokens'``, ``'average'``, ``'map'`` or ``'tokens'``; the class token by
+            default, or the average without class tokens.
         **backbone: other options of :class:`TokenBackbone`, such as ``out_indices``, ``drop_path_rate``, ``with_cp``.
 
     Raises:

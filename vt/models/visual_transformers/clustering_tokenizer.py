@@ -24,7 +24,9 @@ class ClusteringTokenizer(AttentionTokenizer):
     clustering has no parameters, and no gradient passes through it.
 
     Args:
-        in_channels, token_channels, others: as in :class:`AttentionTokenizer`.
+        in_channels: C.
+        token_channels: channels of a token.
+        **kwargs: other options of :class:`AttentionTokenizer`, such as num_tokens (L), groups, norm_cfg, num_heads.
     """
 
     def __init__(self, in_channels: int, token_channels: int, **kwargs) -> None:

@@ -28,11 +28,13 @@ class DynamicTokenizer(AttentionTokenizer):
     logits unit scale.
 
     Args:
-        in_channels, token_channels, others: as in :class:`AttentionTokenizer`. A position encoder and
-            ``norm_cfg`` apply to the new tokens only.
+        in_channels: C.
+        token_channels: C_T.
         num_tokens: L, at least two.
         num_heads: h.
         groups: channel groups of W_K and W_V; W_Q has one.
+        **kwargs: other options of :class:`AttentionTokenizer`: norm_cfg and position_encoder, which apply to the new
+            tokens only, scale_logits, value_matrix.
 
     Raises:
         UserError: fewer than two tokens; ``groups`` does not divide the channels, or ``num_heads`` does not divide
@@ -52,7 +54,9 @@ class DynamicTokenizer(AttentionTokenizer):
         super().__init__(in_channels, token_channels, num_heads, scale_logits=True, **options)
         require_divisible('DynamicTokenizer', 'groups', groups, 'num_heads', num_heads)
         if num_tokens < 2:  # they would pass unchanged
-            raise UserError(f'DynamicTokenizer: num_tokens={num_tokens} must be at least 2, half of them are replaced')
+            raise UserError(
+                f'DynamicTokenizer: num_tokens={num_tokens} must be at least 2, as half of them are replaced'
+            )
         self.num_pooled = num_tokens // 2
         self.query = GroupedLinear(token_channels, in_channels)
         self.key = GroupedLinear(in_channels, in_channels, groups, pixel_side=True)

@@ -18,7 +18,11 @@ class FilterTokenizer(AttentionTokenizer):
 
     The filters are drawn with standard deviation ``1 / sqrt(C)``, divided by the factor of ``scale_logits``. A map of
     unit scale then gives logits of unit scale: the softmax is not saturated, and the tokens are similar, not equal.
-    Args: as in :class:`AttentionTokenizer`.
+
+    Args:
+        in_channels: C.
+        token_channels: C_T.
+        **kwargs: other options of :class:`AttentionTokenizer`, such as num_tokens (L), groups, norm_cfg, num_heads.
     """
 
     def __init__(self, in_channels: int, token_channels: int, **kwargs) -> None:
@@ -36,7 +40,13 @@ class RecurrentTokenizer(AttentionTokenizer):
     ``A = softmax over HW of (X W_R^T)``.
 
     W_{T->R} is ``sqrt(C)`` times smaller than with LeCun initialisation, so that the logits, sums over C channels, have
-    unit scale as in :class:`FilterTokenizer`. Args: as in :class:`AttentionTokenizer`.
+    unit scale as in :class:`FilterTokenizer`.
+
+    Args:
+        in_channels: C.
+        token_channels: C_T.
+        groups: channel groups of W_{T->R} and W_V.
+        **kwargs: other options of :class:`AttentionTokenizer`, such as num_tokens (L), norm_cfg, num_heads.
     """
 
     def __init__(self, in_channels: int, token_channels: int, groups: int = 1, **kwargs) -> None:

@@ -18,8 +18,13 @@ from .tokenizer import Tokenizer
 class PoolingTokenizer(Tokenizer):
     """Resize the map bilinearly to L cells, then apply W_V: a token stands for a location, not for similar pixels.
 
-    The grid of cells is the most square one of ``num_tokens`` cells: 4x4 for 16, 4x8 for 32. Args: as in
-    :class:`Tokenizer`.
+    The grid of cells is the most square one of ``num_tokens`` cells: 4x4 for 16, 4x8 for 32.
+
+    Args:
+        in_channels: C.
+        token_channels: C_T.
+        num_tokens: L.
+        **kwargs: other options of :class:`Tokenizer`: groups, norm_cfg, value_matrix.
     """
 
     def __init__(self, in_channels: int, token_channels: int, num_tokens: int = 16, **kwargs) -> None:

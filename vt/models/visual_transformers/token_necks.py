@@ -1,4 +1,4 @@
-"""What follows in a classifier: the average of the tokens (paper, section 4.1), or a ViT encoder (not in the paper).
+"""Necks of classifiers: the average of the tokens (paper, section 4.1), or a ViT encoder (not in the paper).
 
 Letters: N batch, C map channels, H and W map size, L tokens, C_T token channels.
 """

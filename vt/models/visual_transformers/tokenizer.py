@@ -70,7 +70,7 @@ class Tokenizer(nn.Module):
         """
         pooled = self.pool(x, tokens)
         if pooled.shape[1:] != (self.num_pooled, self.in_channels):
-            words = f'{type(self).__name__}.pool gives {tuple(pooled.shape)}, not (N, num_pooled, in_channels)'
+            words = f'{type(self).__name__}.pool returns {tuple(pooled.shape)}, not (N, num_pooled, in_channels)'
             raise UserError(f'{words}, here (N, {self.num_pooled}, {self.in_channels})')
         return self.norm(self.value(pooled))
 
@@ -84,11 +84,13 @@ class AttentionTokenizer(Tokenizer):
     2006.03677v1).
 
     Args:
-        in_channels, token_channels, others: as in :class:`Tokenizer`.
+        in_channels: C, channels of the feature map.
+        token_channels: C_T, channels of a token.
         num_heads: h, number of slices of the channels with separate attention, each with its slice of the filters.
         scale_logits: divide the logits by the square root of ``C / num_heads``.
         position_encoder: config of a module that adds positions to the tokens, called with ``(tokens, maps)``; none by
             default. With it, the attention weights are materialised.
+        **kwargs: other options of :class:`Tokenizer`: num_tokens, groups, norm_cfg, value_matrix.
     """
 
     def __init__(
@@ -130,7 +132,7 @@ class AttentionTokenizer(Tokenizer):
         """Return the tokens of the previous module; raise ``UserError`` unless there are ``num_tokens``."""
         name = type(self).__name__
         if tokens is None:
-            raise UserError(f'{name} needs the tokens of the module before it: the first has another tokenizer')
+            raise UserError(f'{name} requires tokens of a previous module: use another tokenizer in the first module')
         if tokens.shape[1] != self.num_tokens:
             raise UserError(f'{name}: num_tokens={self.num_tokens}, but the input has {tokens.shape[1]} tokens')
         return tokens

@@ -63,7 +63,8 @@ class VTBackbone(HasVTStages, StagedBackbone):
         num_tokens: L, number of visual tokens.
         token_channels: C_T, channels of a token.
         groups: channel groups of every token-side matrix; the config of a part overrides it.
-        **parts: configs of parts, as in :class:`vt.models.visual_transformers.vt_stage.HasVTStages`.
+        **parts: configs of parts: ``tokenizer`` and ``later_tokenizer`` (of the first and of later modules),
+            ``relation`` and ``projector``.
 
     Raises:
         UserError: an unknown ``out_type`` or ``frozen_stages``; in the forward pass, a last output that is not a map of

@@ -51,8 +51,8 @@ class VTModule(nn.Module):
         self.projector = Unchanged() if projector is None else _build(projector, PROJECTOR | widths)
         pixels, tokens = (2, in_channels, 16, 15), (2, getattr(self.tokenizer, 'num_tokens', 16), token_channels)
         check_shape(self.tokenizer, '(N, num_tokens, token_channels)', tokens, pixels, tokens)
-        check_shape(self.relation, 'as the tokens came, (N, L, C_T)', tokens, tokens)
-        check_shape(self.projector, 'as the map came, (N, C, H, W)', pixels, pixels, tokens)
+        check_shape(self.relation, 'that of the tokens, (N, L, C_T)', tokens, tokens)
+        check_shape(self.projector, 'that of the map, (N, C, H, W)', pixels, pixels, tokens)
 
     def forward(self, x: Tensor, tokens: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Refine a map and its tokens.

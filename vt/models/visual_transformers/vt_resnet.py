@@ -78,8 +78,9 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
         num_tokens: L, number of visual tokens.
         token_channels: C_T, channels of a token.
         groups: channel groups of every token-side matrix; the config of a part overrides it.
-        **options: configs of parts, as in :class:`vt.models.visual_transformers.vt_stage.HasVTStages`, and other
-            options of :class:`mmpretrain.models.ResNet`, such as ``style``, ``norm_cfg``, ``deep_stem``.
+        **options: ``tokenizer`` and ``later_tokenizer`` (of the first and of later modules), ``relation`` and
+            ``projector``, configs of parts; and other options of :class:`mmpretrain.models.ResNet`, such as ``style``,
+            ``norm_cfg``, ``deep_stem``.
 
     Raises:
         UserError: an unknown output type, frozen stage or position; sizes that are not divisible; in the forward pass,
@@ -233,8 +234,8 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
         smallest = SMALLEST_MAP * self.stem_stride * math.prod(self.strides[:3])
         if min(x.shape[-2:]) < smallest:
             size = f'{x.shape[-2]}x{x.shape[-1]}'
-            least = f'must be at least {smallest}x{smallest}: add a Resize to the pipeline'
-            raise UserError(f'VTResNet: an image of {size} pixels is too small for the stem and stages; it {least}')
+            least = f'at least {smallest}x{smallest} are required: add a Resize to the pipeline'
+            raise UserError(f'VTResNet: an image of {size} pixels is too small for the stem and stages; {least}')
         return super().forward(x)
 
     def layer_starts(self) -> dict[str, int]:
@@ -255,7 +256,12 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
 @MODELS.register_module()
 class VTResNetCIFAR(VTResNet, ResNet_CIFAR):
     """:class:`VTResNet` for small images, with the stem of :class:`mmpretrain.models.ResNet_CIFAR`: one 3x3
-    convolution without stride or pooling. Args: those of :class:`VTResNet` without ``deep_stem``.
+    convolution without stride or pooling.
+
+    Args:
+        depth: 18, 34, 50 or 101.
+        *args, **kwargs: other options of :class:`VTResNet`, such as out_type, num_modules, num_tokens, token_channels;
+            not ``deep_stem``.
     """
 
     stem_stride = 1

@@ -114,4 +114,4 @@ class HasVTStages:
 def require_out_type(backbone: str, out_type: str) -> None:
     """Raise ``UserError`` unless ``out_type`` is ``'tokens'`` or ``'featmap'``."""
     if out_type not in ('tokens', 'featmap'):
-        raise UserError(f"{backbone}: out_type={out_type!r} is neither 'tokens' nor 'featmap'")
+        raise UserError(f"{backbone}: out_type={out_type!r} must be 'tokens' or 'featmap'")

@@ -118,7 +118,12 @@ class ClassAttention(Attention):
     """Compute ``softmax(q K^T / sqrt(d)) V`` and project it; q comes from the class token, K and V from all tokens.
 
     Source: CaiT, section 3. The input is ``(N, 1 + P, C)``, class token first; the output is the update of the class
-    token, ``(N, 1, C)``; the attention weights are ``(N, h, 1, 1 + P)``. Args: as in :class:`Attention`.
+    token, ``(N, 1, C)``; the attention weights are ``(N, h, 1, 1 + P)``.
+
+    Args:
+        channels: C.
+        num_heads: h.
+        size, inner_channels, project, proj_dropout, qkv_bias: options of :class:`Attention`, with the same defaults.
     """
 
     updates_class_tokens_alone = True

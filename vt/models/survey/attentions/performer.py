@@ -108,8 +108,10 @@ class PerformerAttention(RandomFeatures, Attention):
     """Attention with positive orthogonal random features, an approximation of softmax (Performer, section 2).
 
     Args:
-        channels, num_heads, others: as in :class:`Attention`.
+        channels: C.
+        num_heads: h.
         num_features: m; ``d log d`` by default (theorem 4).
+        **kwargs: other options of :class:`Attention`: size, inner_channels, project, proj_dropout, qkv_bias.
     """
 
     def __init__(self, channels: int, num_heads: int, num_features: int | None = None, **kwargs) -> None:

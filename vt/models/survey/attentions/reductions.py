@@ -19,15 +19,15 @@ from .multi_head import Attention
 class ReducedAttention(Attention):
     """Attention whose K and V come from downsampled tokens (PVT, section 3.3).
 
-    Args: those of :class:`Attention` and of :meth:`add_parts`.
+    Args:
+        channels: C.
+        num_heads: h.
+        reduce: config of the downsampling, called with ``(x, size)``, such as :class:`StridedReduction`.
+        size, inner_channels, project, proj_dropout: options of :class:`Attention`, with the same defaults.
     """
 
     def add_parts(self, channels: int, size: Size, reduce: dict) -> None:
-        """Create the downsampling and the projections.
-
-        Args:
-            reduce: config of the downsampling, called with ``(x, size)``, such as :class:`StridedReduction`.
-        """
+        """Create the downsampling and the projections."""
         self.reduce = build_part(reduce, channels=channels)
         self.query = nn.Linear(channels, self.inner_channels)
         self.key_value = nn.Linear(channels, 2 * self.inner_channels)

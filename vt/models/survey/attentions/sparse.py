@@ -22,17 +22,18 @@ class SparseAttention(MaskedAttention):
     combine them. Class tokens attend to all tokens, and all tokens to them. All logits are computed before the mask
     is applied, so the pattern saves no time.
 
-    Args: those of :class:`Attention` and of :meth:`add_parts`.
+    Args:
+        channels: C.
+        num_heads: h.
+        size: grid size (H, W) during training, for which the mask is made; others are made when needed.
+        near: largest distance in rows and columns of the local pattern; None for no local pattern.
+        stride: the strided pattern has the tokens whose distances in rows and columns are multiples of this; None for
+            no strided pattern.
+        inner_channels, project, proj_dropout, qkv_bias: options of :class:`Attention`, with the same defaults.
     """
 
     def add_parts(self, channels: int, size: Size, near: int | None = None, stride: int | None = None, **parts) -> None:
-        """Create the mask, and the parts of :class:`Attention`.
-
-        Args:
-            near: largest distance in rows and columns of the local pattern; None for no local pattern.
-            stride: the strided pattern has the tokens whose distances in rows and columns are multiples of this; None
-                for no strided pattern.
-        """
+        """Create the mask, and the parts of :class:`Attention`."""
         super().add_parts(channels, size, **parts)
         self.near, self.stride, self.size = near, stride, tuple(size)
         self.register_buffer('hidden', ~self.seen(size), persistent=False)

@@ -40,18 +40,18 @@ class TalkingHeadsAttention(Attention):
 
     The attention weights are materialised.
 
-    Args: those of :class:`Attention` and of :meth:`add_parts`.
+    Args:
+        channels: C, channels of a token.
+        num_heads: h.
+        mix: config of a module applied to the logits, such as :class:`HeadMixing`; none by default.
+        mix_maps: config of a module applied to the attention weights; none by default.
+        size, inner_channels, project, proj_dropout, qkv_bias: options of :class:`Attention`, with the same defaults.
     """
 
     def add_parts(
         self, channels: int, size: Size, mix: dict | None = None, mix_maps: dict | None = None, **parts
     ) -> None:
-        """Create the parts of the next class in the method resolution order, then the modules that mix the heads.
-
-        Args:
-            mix: config of a module applied to the logits, such as :class:`HeadMixing`; none by default.
-            mix_maps: config of a module applied to the attention weights; none by default.
-        """
+        """Create the parts of the next class in the method resolution order, then the modules that mix the heads."""
         super().add_parts(channels, size, **parts)
         self.mix, self.mix_maps = (
             MODELS.build(config, default_args=dict(num_heads=self.num_heads)) if config else nn.Identity()
@@ -69,5 +69,10 @@ class TalkingHeadsAttention(Attention):
 class EfficientAttention(TalkingHeadsAttention, ReducedAttention):
     """Efficient multi-head self-attention of ResT (section 3.1): downsampled keys and values, mixed heads.
 
-    Args: those of :class:`TalkingHeadsAttention` and :class:`ReducedAttention`.
+    Args:
+        channels: C, channels of a token.
+        num_heads: h.
+        reduce: config of the downsampling, called with ``(x, size)``.
+        mix, mix_maps: configs of modules applied to the logits and to the attention weights; none by default.
+        size, inner_channels, project, proj_dropout: options of :class:`Attention`, with the same defaults.
     """

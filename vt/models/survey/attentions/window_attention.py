@@ -22,7 +22,17 @@ from .multi_head import MaskedAttention
 class WindowAttention(MaskedAttention):
     """Window attention: ``softmax(Q K^T / sqrt(d) + B) V`` within each window, projected (Swin, section 3.2).
 
-    Args: those of :class:`Attention` and of :meth:`add_parts`.
+    Args:
+        channels: C.
+        num_heads: h.
+        size: grid size (H, W) during training.
+        windows: config of the windows, such as :class:`Windows`; one window, the whole grid, by default.
+        bias: config of B by relative position, such as :class:`vt.models.RelativePositionBias`; none by default.
+        local: config of a token part that is applied to V and added to the output; none by default.
+        inner_channels, project, proj_dropout, qkv_bias: options of :class:`Attention`, with the same defaults.
+
+    Raises:
+        UserError: the windows do not fit ``size``.
     """
 
     def add_parts(
@@ -34,16 +44,7 @@ class WindowAttention(MaskedAttention):
         local: dict | None = None,
         **parts,
     ) -> None:
-        """Create the windows, the bias, the local part, and the parts of :class:`Attention`.
-
-        Args:
-            windows: config of the windows, such as :class:`Windows`; one window, the whole grid, by default.
-            bias: config of B by relative position, such as :class:`vt.models.RelativePositionBias`; none by default.
-            local: config of a token part that is applied to V and added to the output.
-
-        Raises:
-            UserError: the windows do not fit ``size``.
-        """
+        """Create the windows, the bias, the local part, and the parts of :class:`Attention`."""
         self.windows = MODELS.build(windows or dict(type='vt.Windows', window=None), default_args=dict(size=size))
         super().add_parts(channels, size, **parts)
         options = dict(num_heads=self.num_heads, window=self.windows.sides(size))
@@ -73,7 +74,13 @@ class WindowAttention(MaskedAttention):
 class CosineAttention(WindowAttention):
     """Window attention with cosine logits and a learned scale per head (Swin v2, section 3.2).
 
-    The projection to K has no bias. Args: as in :class:`WindowAttention`.
+    The projection to K has no bias.
+
+    Args:
+        channels: C.
+        num_heads: h.
+        size, windows, bias, local, inner_channels, project, proj_dropout: options of :class:`WindowAttention`, with the
+            same defaults.
     """
 
     def add_parts(self, channels: int, size: Size, **parts) -> None:
@@ -93,7 +100,12 @@ class CosineAttention(WindowAttention):
 class StripeAttention(WindowAttention):
     """Window attention that pads after the projection, so that padding is zero in Q, K and V (CSWin's code).
 
-    ``local`` is applied to each window (LePE of CSWin). Args: as in :class:`WindowAttention`.
+    Args:
+        channels: C.
+        num_heads: h.
+        local: config of a token part that is applied to V of each window (LePE of CSWin); none by default.
+        size, windows, bias, inner_channels, project, proj_dropout, qkv_bias: options of :class:`WindowAttention`, with
+            the same defaults.
     """
 
     def project(self, x: Tensor, size: Size) -> tuple[Tensor, ...]:

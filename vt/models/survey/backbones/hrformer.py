@@ -75,7 +75,7 @@ class HRFormer(StagedBackbone):
             if len(channels) != index + 2 or len(stage['num_heads']) != index + 2:
                 raise UserError(
                     f'HRFormer: stage {index} has {len(channels)} channels and {len(stage["num_heads"])} num_heads; '
-                    f'it needs {index + 2} of both, one per branch'
+                    f'both must have {index + 2}, one per branch'
                 )
             sizes.append(tuple(-(-side // 2) for side in sizes[-1]))
             self.transitions.append(_transition(before, channels))

@@ -85,7 +85,7 @@ class TokenBackbone(StagedBackbone):
         stages = merge_options(every_stage or {}, stages)
         if drop_path_rate and all('drop_path' in stage for stage in stages):
             raise UserError(
-                f'TokenBackbone: drop_path_rate={drop_path_rate} has no effect, every stage sets drop_path; remove one'
+                f'TokenBackbone: drop_path_rate={drop_path_rate} has no effect, every stage sets drop_path: remove it'
             )
         drop_paths = np.linspace(0, drop_path_rate, sum(stage['depth'] for stage in stages)).tolist()
         self.stages = nn.ModuleList()
@@ -113,7 +113,7 @@ class TokenBackbone(StagedBackbone):
             number = own + (number if isinstance(stage.embed, SameTokens) else 0)
             if number != 1 and any(getattr(part, 'updates_class_tokens_alone', False) for part in stage.modules()):
                 raise UserError(
-                    f'TokenBackbone: stage {index} has {number} class tokens, but ClassAttention needs 1; set '
+                    f'TokenBackbone: stage {index} has {number} class tokens, but ClassAttention requires 1: set '
                     'class_tokens=1 for this stage'
                 )
         if out_type in ('class_tokens', 'layers') and not number:

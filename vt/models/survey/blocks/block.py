@@ -114,7 +114,7 @@ class Block(TokenPart):
             check_tokens(part, channels, size)
         self.class_token_only = attend.updates_class_tokens_alone
         if between and self.class_token_only:
-            raise UserError('Block: between has no effect if the class token alone is updated; remove it')
+            raise UserError('Block: between has no effect if only the class token is updated: remove it')
         if rezero and branch.get('layer_scale') is not None:
             raise UserError('Block: rezero and layer_scale are both set; remove one of them')
         self.attention = Branch(attend, **options)

@@ -131,8 +131,10 @@ class MessengerBlock(Block):
     are not divisible by ``region``, the side of a region is their greatest common divisor.
 
     Args:
-        channels, others: as in :class:`vt.models.Block`; the attention must use :class:`MessengerWindows`.
+        channels: C.
         region: side of a region, in windows; its square divides C.
+        *args, **kwargs: size, num_heads, attention, which must use :class:`MessengerWindows`, feed_forward, and other
+            options of :class:`vt.models.Block`.
     """
 
     def __init__(self, channels: int, *args, region: int, **kwargs) -> None:

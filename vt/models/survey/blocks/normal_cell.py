@@ -18,9 +18,10 @@ class NormalCell(Block):
     """``x + attention(norm(x)) + convolutions(x)``, then the feed-forward (section 3.3).
 
     Args:
-        channels, others: as in :class:`vt.models.Block`.
+        channels: C.
         groups: channel groups of the three 3x3 convolutions.
         local_ratio: ratio of their hidden channels to C.
+        *args, **kwargs: size, num_heads, attention, feed_forward, and other options of :class:`vt.models.Block`.
     """
 
     def __init__(self, channels: int, *args, groups: int, local_ratio: int = 3, **kwargs) -> None:

@@ -29,7 +29,7 @@ class ReductionCell(TokenPart):
         dilations: dilation of each convolution.
         transform: apply attention, convolutions and feed-forward to 64 channels of each dilated convolution; otherwise
             the dilated convolutions share C channels.
-        epsilon: as in :class:`vt.models.survey.attentions.performer.TokenPerformer`.
+        epsilon: added to the denominator of the attention weights; 0 in the paper, 1e-8 for ViTAE's weights.
     """
 
     def __init__(

@@ -16,7 +16,13 @@ HIDDEN_CHANNELS = 64  # of the MLP
 class TokenLearner(Tokenizer):
     """``A = softmax over HW of MLP(norm(X))``, ``T = A^T X`` (section 2.1; version 1.1 of the authors' code).
 
-    It uses an MLP in place of the linear filters of VT's :class:`FilterTokenizer`. Args: as in :class:`Tokenizer`.
+    It uses an MLP in place of the linear filters of VT's :class:`FilterTokenizer`.
+
+    Args:
+        in_channels: C.
+        token_channels: C_T.
+        num_tokens: L.
+        **kwargs: other options of :class:`Tokenizer`: groups, norm_cfg, value_matrix.
     """
 
     def __init__(self, in_channels: int, token_channels: int, num_tokens: int = 8, **kwargs) -> None:

@@ -65,7 +65,11 @@ class SinusoidalPosition(AbsolutePosition):
     Even channels are sines, odd channels cosines (Vaswani et al., 2017, section 3.5; T2T-ViT). Those in a checkpoint
     are used, resized to other grids, as in T2T-ViT's code; it may lack them.
 
-    Args: as in :class:`AbsolutePosition`; C is even.
+    Args:
+        channels: C, even.
+        size: grid size during training, ``(H, W)`` or ``(T, H, W)``.
+        num_class_tokens: K.
+        resize: interpolation for other grids, ``'bicubic'`` or ``'bilinear'``.
     """
 
     def set_vectors(self, channels: int, num_class_tokens: int) -> None:

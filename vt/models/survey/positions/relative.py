@@ -75,7 +75,8 @@ class ContinuousPositionBias(RelativePositionBias):
     """Continuous bias of log-spaced offsets, for any window: ``16 sigmoid(MLP(offset))`` (Swin v2, section 3.3).
 
     Args:
-        num_heads, window: as in :class:`RelativePositionBias`.
+        num_heads: a.
+        window: height h and width w of a window.
         trained_window: side of the square window that the MLP was trained with, if it differs from ``window``. Offsets
             then keep their coordinates, and larger offsets are extrapolated.
     """
