@@ -47,10 +47,10 @@ def take_step(path):
     from vt.engine.config.parameter_rules import check_parameter_rules
     from vt.serialization.model_folder import describe
     from vt.engine.config.data import Data
-    from vt.engine.config.data import enter_num_classes
+    from vt.engine.config.data import apply_num_classes
     from vt.errors import UserError
     check_config(cfg)
-    enter_num_classes(Data(cfg), 'ab')
+    apply_num_classes(Data(cfg), 'ab')
     inner = cfg.model.backbone
     while 'backbone' in inner:
         inner = inner.backbone

@@ -32,7 +32,7 @@ NUMBER = int | float | None  # of JSON; NaN is None
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike) -> Iterator[Path]:
+def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
     """Replace a file or folder: provide a temporary path, which is synced and renamed to ``path`` after the block.
 
     The target of a symbolic link is replaced. The parent folder is created if needed.
@@ -98,12 +98,12 @@ def _remove(folder: Path) -> None:
 
 
 def write_atomically(path: str | os.PathLike, data: bytes | memoryview | str) -> None:
-    """Write a file by :func:`replacing`, text as UTF-8; devices such as ``/dev/stdout`` are written directly."""
+    """Write a file by :func:`atomic_write`, text as UTF-8; devices such as ``/dev/stdout`` are written directly."""
     data = data.encode() if isinstance(data, str) else data
     if os.path.exists(path) and not os.path.isfile(path):
         Path(path).write_bytes(data)
         return
-    with replacing(path) as part:
+    with atomic_write(path) as part:
         part.write_bytes(data)
 
 
@@ -158,7 +158,7 @@ def read_json(path: Path, hint: str, keys: Sequence[str] = (), shape: Any = obje
         FileError: it cannot be opened.
         UserError: it is damaged, or lacks a key.
     """
-    with interpreting(path, hint):
+    with parse_errors(path, hint):
         if not path.exists():
             raise MissingFileError(f'there is no {path}; {hint}')
         content = json.loads(path.read_bytes())
@@ -187,7 +187,7 @@ def check_shape(value: Any, shape: Any, where: str) -> None:
 
 
 @contextlib.contextmanager
-def interpreting(source: str | os.PathLike, hint: str = '') -> Iterator[None]:
+def parse_errors(source: str | os.PathLike, hint: str = '') -> Iterator[None]:
     """Parse an untrusted file or folder within the block, in which its data may cause any error.
 
     Args:
@@ -204,14 +204,14 @@ def interpreting(source: str | os.PathLike, hint: str = '') -> Iterator[None]:
     except Exception as error:
         if isinstance(error, MemoryError) or type(error).__name__ == 'OutOfMemoryError':  # of PyTorch, not needed here
             raise UserError(f'{source} needs more memory than is available') from error
-        is_told = isinstance(error, UserError)
-        if is_told and str(source) in str(error):
+        verbose = isinstance(error, UserError)
+        if verbose and str(source) in str(error):
             raise
-        if is_told and not isinstance(error, DamagedError):
+        if verbose and not isinstance(error, DamagedError):
             raise UserError(f'{source}: {error}') from error
         if isinstance(error, OSError):
             raise FileError(f'{source} could not be read ({error.strerror or error})') from error
-        reason = printable(' '.join(f'{"" if is_told else f"{type(error).__name__}: "}{error}'.split()), 160)
+        reason = printable(' '.join(f'{"" if verbose else f"{type(error).__name__}: "}{error}'.split()), 160)
         raise DamagedError(f'{source} is damaged: {reason}{hint and "; "}{hint}') from error
 
 

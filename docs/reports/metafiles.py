@@ -16,7 +16,7 @@ import yaml
 from mmengine.model import BaseModel
 from mmengine.registry import DefaultScope
 
-from vt.engine.config.data import Data, enter_num_classes
+from vt.engine.config.data import Data, apply_num_classes
 from vt.engine.config.parts import is_segmentation
 from vt.engine.config.steps import read_config
 from vt.engine.counting import count_complexity
@@ -109,7 +109,7 @@ def describe(path: Path) -> dict[str, Any]:
 def model_on_meta(path: Path) -> tuple[BaseModel, torch.Tensor]:
     """Build the model of a config without values, and an input of the size that it is for."""
     cfg = read_config(str(path))
-    enter_num_classes(Data(cfg), ('one', 'other'))  # for data of one's own
+    apply_num_classes(Data(cfg), ('one', 'other'))  # for data of one's own
     size = NAMED_SIZE.search(path.stem)
     with DefaultScope.overwrite_default_scope(cfg.get('default_scope', 'mmpretrain')):
         shape = (3, *map(int, size.groups())) if size and is_segmentation(cfg) else Samples(cfg).input_shape

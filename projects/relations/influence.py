@@ -30,7 +30,7 @@ from vt.errors import UserError
 from vt.files import as_plain
 from vt.inference.inputs import read_image
 from vt.models import VTModule
-from vt.models.grid import Unchanged
+from vt.models.grid import Identity
 
 from .tasks.generated_images import Box, GeneratedImages
 from .trained import build, prepare
@@ -246,7 +246,7 @@ def find_parts(model: nn.Module) -> dict[str, nn.Module]:
     """
     parts = {}
     for name, part in model.backbone.named_modules():
-        if isinstance(part, VTModule) and not isinstance(part.projector, Unchanged):
+        if isinstance(part, VTModule) and not isinstance(part.projector, Identity):
             parts[name] = part
         elif hasattr(part, 'attention') and isinstance(getattr(part.attention, 'part', None), nn.Module):
             parts[f'{name}.attention'] = part.attention.part

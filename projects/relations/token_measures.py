@@ -18,7 +18,7 @@ from vt.analysis.tables import print_table
 from vt.engine.hooks.num_classes import IGNORED_LABEL
 from vt.engine.run.record import write_measured
 from vt.errors import UserError
-from vt.explorer.looking import tokenizers_by_owner
+from vt.explorer.inspection import tokenizers_by_owner
 from vt.files import as_plain
 from vt.models import Record, record_attention
 

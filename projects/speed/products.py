@@ -17,7 +17,7 @@ from vt.engine.reporting import one_line_errors
 from vt.engine.run.record import write_measured
 from vt.engine.run.speed_settings import keep_freed_memory, use_threads
 from vt.ops.maps import to_pixels
-from vt.ops.token_products import LEAD, TRIAL, choose_token_library, multiply, onednns_lead
+from vt.ops.token_products import SPEEDUP, TRIAL, choose_token_library, multiply, onednn_speedup
 from vt.paths import check_output
 
 # M rows of tokens, K channels in, N channels out: one image's tokens, batches of them, and what fills a processor.
@@ -49,10 +49,10 @@ def time_products(sizes: Iterable[tuple[int, int, int]] = SIZES, seconds: float 
         took, and what was chosen; ``products``: GFLOP/s of each library; that of oneDNN is the
         BLAS's where a product is too small for oneDNN.
     """
-    onednns_lead()  # what is loaded and made once is there
+    onednn_speedup()  # what is loaded and made once is there
     begin = time.perf_counter()
-    lead = onednns_lead()
-    trial = dict(size=TRIAL, lead=lead, chosen_from=LEAD, seconds=time.perf_counter() - begin)
+    lead = onednn_speedup()
+    trial = dict(size=TRIAL, lead=lead, chosen_from=SPEEDUP, seconds=time.perf_counter() - begin)
     products = [_time(size, kind, seconds) for size in sizes for kind in ('inference', 'training')]
     return dict(trial=trial | dict(chosen=choose_token_library('auto')), products=products)
 

@@ -27,7 +27,7 @@ from vt._libraries import import_library
 from vt.engine.config.check_settings import accepted_arguments, check_config, find_types, registries
 from vt.errors import MissingFileError, UserError
 from vt.registry import import_every_part
-from vt.serialization.saved_types import NAMES, STRINGS, is_listed
+from vt.serialization.saved_types import NAME_ARGS, STRINGS, is_listed
 
 CLASSIFIER = 'vt-resnet18-half_digits'
 EXAMPLES = int(os.environ.get('VT_FUZZ_EXAMPLES', 0))
@@ -233,7 +233,7 @@ def test_no_allowed_type_opens_anything_whatever_it_is_built_with(scope, trapped
 
 def allowed_values(argument):
     """What a folder may give to an argument; a name may be that of a file."""
-    strings = STRINGS.get(argument, '').split() + ['tiny', 'base', 'trap.pkl', 'trap.pth'] * (argument in NAMES)
+    strings = STRINGS.get(argument, '').split() + ['tiny', 'base', 'trap.pkl', 'trap.pth'] * (argument in NAME_ARGS)
     return strings * 3 + [1, 2, 4, 8, 0.5, None, True, (2, 4), [4, 8, 16, 32], dict(type='BN'), dict(type='ReLU')]
 
 

@@ -93,7 +93,7 @@ def test_ctrl_c_saves_and_says_how_to_continue(tmp_path):
 @pytest.mark.parametrize(
     ('loader', 'arguments', 'line'),
     [('train', [], 'config.py: stopped by Ctrl-C'), ('val', ['--skip-data-check'], 'Ctrl-C: saving after this')],
-    ids=['in the rehearsal', 'twice in a validation'],
+    ids=['in the dry run', 'twice in a validation'],
 )
 def test_ctrl_c_that_ends_at_once(loader, arguments, line, folder):
     config = f"""{FOLDER}

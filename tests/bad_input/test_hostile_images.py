@@ -15,7 +15,7 @@ from tool_runner import ROOT, assert_one_line
 
 from vt.apis.inferencers import inferencer_of
 from vt.errors import UserError
-from vt.explorer.looking import open_image
+from vt.explorer.inspection import open_image
 from vt.image_bounds import LARGER, check_image_size
 from vt.inference.inputs import read_image
 

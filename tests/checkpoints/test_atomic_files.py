@@ -20,7 +20,7 @@ from mmengine.runner import save_checkpoint
 from vt.checkpoints.reading import load_checkpoint
 from vt.engine.reporting import describe
 from vt.engine.run.work_directory import lock_folder
-from vt.files import replacing, write_atomically
+from vt.files import atomic_write, write_atomically
 
 fork = multiprocessing.get_context('fork')
 
@@ -36,7 +36,7 @@ def checkpoint_of(iteration):
 
 def save(checkpoint, path):
     """As both runners do."""
-    with replacing(path) as part:
+    with atomic_write(path) as part:
         save_checkpoint(checkpoint, str(part))
 
 
@@ -113,7 +113,7 @@ def test_what_a_link_leads_to_is_written(target, tmp_path):
 
 def test_unfinished_files_of_the_living_stay_and_those_of_the_killed_go(tmp_path):
     def leave():
-        with replacing(tmp_path / 'killed') as part:
+        with atomic_write(tmp_path / 'killed') as part:
             part.write_text('half')
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -125,7 +125,7 @@ def test_unfinished_files_of_the_living_stay_and_those_of_the_killed_go(tmp_path
     assert in_child(leave) is in_child(leave) is None
     (killed,) = {*tmp_path.iterdir()} - {mine, tmp_path / '.vt-linked.part'}  # the second one has removed the first's
     (killed / 'linked').symlink_to(mine)
-    with replacing(tmp_path / 'living') as part:
+    with atomic_write(tmp_path / 'living') as part:
         part.write_text('whole')
         in_child(write_atomically, tmp_path / 'file', 'whole')
         assert part.exists()

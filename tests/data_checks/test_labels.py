@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from mmpretrain.datasets import CustomDataset, MultiLabelDataset
 
-from vt.data_checks.labels import Labels, compare_classes, find_gaps, labels_of, tabulate_classes
-from vt.data_checks.samples import Sample, infos_of
+from vt.data_checks.labels import Labels, compare_classes, find_label_gaps, labels_of, tabulate_classes
+from vt.data_checks.samples import Sample, iter_data_infos
 from vt.engine.hooks.num_classes import compare_with_checkpoint, labels_in
 
 
@@ -23,7 +23,7 @@ def labels(split, *names, found=None, folders=True, **counts):
 def load(kind, *arguments):
     dataset = kind(*arguments, lazy_init=True, serialize_data=False)
     dataset.full_init()
-    return labels_of('train', dataset, [Sample('', labels_in(info)) for info in infos_of(dataset)], None)
+    return labels_of('train', dataset, [Sample('', labels_in(info)) for info in iter_data_infos(dataset)], None)
 
 
 OF_SPLITS = [  # classes of the training and of the validation
@@ -69,7 +69,9 @@ def test_labels_that_mean_other_classes(splits, words):
     ],
 )
 def test_classes_without_samples(own, expected):
-    assert [f'{problem.kind}: {problem.message}' for problem in find_gaps(own)] == ([expected] if expected else [])
+    assert [f'{problem.kind}: {problem.message}' for problem in find_label_gaps(own)] == (
+        [expected] if expected else []
+    )
 
 
 def test_folders_and_lists_have_these_labels(tmp_path):

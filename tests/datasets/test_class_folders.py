@@ -54,7 +54,7 @@ def test_samples_are_those_of_mmpretrain(tmp_path_factory, tree, links):
 @pytest.mark.parametrize('options', [{}, dict(imbalance='weighted'), dict(imbalance='balanced'), dict(fold=1)])
 def test_files_are_listed_once_for_classes_weights_loaders_and_checks(tmp_path, monkeypatch, options):
     from vt.data_checks.data import check_data
-    from vt.engine.config.steps import Request, prepare
+    from vt.engine.config.steps import RunOptions, prepare
 
     for index in range(20):
         path = tmp_path / 'images' / f'class {index % 2}' / f'{index}.png'
@@ -67,7 +67,7 @@ def test_files_are_listed_once_for_classes_weights_loaders_and_checks(tmp_path, 
     changes = {'train_dataloader.dataset.data_prefix': 'images', 'val_dataloader.dataset.data_prefix': 'images'}
     changes |= {'data_root': str(tmp_path), 'work_dir': str(tmp_path / 'run'), 'train_cfg.max_epochs': 1}
     changes |= {f'{split}_dataloader.batch_size': 4 for split in ('train', 'val')} | options
-    run = prepare('configs/vt_resnet/vt-resnet18_1xb32-90e_image-folder.py', Request(changes))
+    run = prepare('configs/vt_resnet/vt-resnet18_1xb32-90e_image-folder.py', RunOptions(changes))
     check_data(run.data, ('train', 'val'))
     runner = build_runner(run.cfg)
     runner.data = run.data

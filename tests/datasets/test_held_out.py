@@ -14,7 +14,7 @@ from vt.apis import find_config
 from vt.data_checks.data import check_data
 from vt.datasets.held_out import choose_held_out, group_images
 from vt.engine.config.data import Data
-from vt.engine.config.steps import Request, prepare
+from vt.engine.config.steps import RunOptions, prepare
 from vt.errors import UserError
 
 FOLDER = str(find_config('vt-resnet18-tuned_1xb32-90e_image-folder'))
@@ -67,7 +67,7 @@ def build(cfg, split):
 
 
 def test_a_folder_without_splits_is_split(images):
-    cfg = prepare(FOLDER, Request(images)).cfg
+    cfg = prepare(FOLDER, RunOptions(images)).cfg
     assert cfg.model.head.num_classes == 4
     train, val, test = (build(cfg, split) for split in ('train', 'val', 'test'))
     files = [{data.get_data_info(index)['img_path'] for index in range(len(data))} for data in (train, val, test)]
@@ -81,17 +81,17 @@ def test_a_folder_without_splits_is_split(images):
     assert [type(step).__name__ for step in val.dataset.pipeline.transforms][1] == 'ResizeEdge'
     assert not any('is also the data set of' in line for line in check_data(Data(cfg), ('train', 'val')))
     cfg.dump('written.py')
-    assert prepare('written.py', Request()).cfg.val_dataloader == cfg.val_dataloader
+    assert prepare('written.py', RunOptions()).cfg.val_dataloader == cfg.val_dataloader
     with pytest.raises(UserError, match=r'the config already holds out 0\.2'):
-        prepare('written.py', Request(dict(val_fraction=0.5)))
-    prepare(FOLDER, Request(images, validates=False)).cfg.dump('without.py')
-    assert prepare('without.py', Request()).cfg.train_dataloader == cfg.train_dataloader
+        prepare('written.py', RunOptions(dict(val_fraction=0.5)))
+    prepare(FOLDER, RunOptions(images, validates=False)).cfg.dump('without.py')
+    assert prepare('without.py', RunOptions()).cfg.train_dataloader == cfg.train_dataloader
 
 
 def test_what_cannot_be_separated_is_said(images):
     for number in (0, 2):
         cv2.imwrite(f'data/dog/copy{number}.bmp', cv2.imread(f'data/cat/{number:02}.png'))
-    cfg = prepare(FOLDER, Request(images)).cfg
+    cfg = prepare(FOLDER, RunOptions(images)).cfg
     train, val = build(cfg, 'train'), build(cfg, 'val')
     files = {Path(val.get_data_info(index)['img_path']).name for index in range(len(val))}
     for same in ({'00.png', '01.jpg', 'copy0.bmp'}, {'02.png', '03.jpg', 'copy2.bmp'}):
@@ -194,13 +194,13 @@ def test_flat_and_transparent_images_differ(images):
 
 def test_folders_of_splits_are_no_classes_and_a_class_may_be_named_train(images):
     Path('data/cat').rename('data/train')
-    assert build(prepare(FOLDER, Request(images)).cfg, 'val').metainfo['classes'] == ('dog', 'fox', 'owl', 'train')
+    assert build(prepare(FOLDER, RunOptions(images)).cfg, 'val').metainfo['classes'] == ('dog', 'fox', 'owl', 'train')
     Path('data/Testing/cat').mkdir(parents=True)
     with pytest.raises(UserError, match='has the splits Testing, train, not classes: set data_prefix'):
-        prepare(FOLDER, Request(images))
+        prepare(FOLDER, RunOptions(images))
 
 
 @pytest.mark.parametrize('wrong', [dict(val_fraction=2), dict(val_fraction=1.0), dict(val_fraction=0.5, fold=0)])
 def test_what_is_no_fraction_is_refused(wrong, images):
     with pytest.raises(UserError, match=r'must be a number between 0 and 1|val_fraction=0.5 and fold=0 both hold out'):
-        prepare(FOLDER, Request(images | wrong))
+        prepare(FOLDER, RunOptions(images | wrong))

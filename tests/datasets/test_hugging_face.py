@@ -18,7 +18,7 @@ from video.written_videos import draw, write
 import vt
 from vt.commands.check_dataset import read_data
 from vt.data_checks.data import check_data, find_sources
-from vt.datasets.rows import RowsBackend
+from vt.datasets.table_dataset import RowsBackend
 from vt.engine.config.data import Data
 from vt.engine.config.steps import read_config
 from vt.errors import UserError

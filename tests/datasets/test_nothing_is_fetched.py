@@ -14,7 +14,7 @@ from tool_runner import ROOT
 import vt
 from vt.commands.check_dataset import read_data
 from vt.engine.config.data import Data
-from vt.engine.config.steps import Request, prepare
+from vt.engine.config.steps import RunOptions, prepare
 from vt.errors import UserError
 
 CONFIG = f"""
@@ -143,7 +143,7 @@ def test_no_folder_has_a_server_asked(place, address, folder, server):
 def test_nor_has_it_the_data_check(place, folder, server, tmp_path):
     PLACES[place](folder, named(ADDRESSES[0], server))
     (tmp_path / 'config.py').write_text(CONFIG)
-    cfg = prepare(str(tmp_path / 'config.py'), Request(dict(data_root=str(folder)))).cfg
+    cfg = prepare(str(tmp_path / 'config.py'), RunOptions(dict(data_root=str(folder)))).cfg
     problems = read_data(Data(cfg), ('train', 'val'), 1)[0]['problems']
     assert problems
     assert all('pets' in f'{problem["file"]} {problem["message"]}' for problem in problems)

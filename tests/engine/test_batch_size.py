@@ -30,7 +30,7 @@ def test_the_largest_of_doubled_sizes_that_fits_is_found(first, images, limit, f
     monkeypatch.setattr(batch_size, 'time', SimpleNamespace(perf_counter=count().__next__))  # a step takes a second
     monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)
     monkeypatch.setattr(torch.cuda, 'max_memory_allocated', lambda: 2**30)
-    monkeypatch.setattr(batch_size, 'rehearsed_batches', lambda loader, size: iter([('a batch', size)]))
+    monkeypatch.setattr(batch_size, 'dry_run_batches', lambda loader, size: iter([('a batch', size)]))
     runner, hook = MagicMock(), batch_size.BatchSizeHook()
     runner.train_dataloader = SimpleNamespace(batch_size=first, dataset=range(images))
     runner.cfg.optim_wrapper = dict(accumulative_counts=steps)

@@ -5,14 +5,14 @@ from mmengine.config import Config
 from mmengine.hooks import CheckpointHook, LoggerHook
 from mmengine.runner import EpochBasedTrainLoop
 
-from vt.engine.config.default_hooks import enter_defaults
+from vt.engine.config.default_hooks import apply_defaults
 from vt.engine.score_rules import rule_of
 from vt.errors import UserError
 
 
 def entered(**settings):
     cfg = Config(settings)
-    enter_defaults(cfg)
+    apply_defaults(cfg)
     return cfg
 
 

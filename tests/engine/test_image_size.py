@@ -6,7 +6,7 @@ from mmengine.config import Config
 
 from vt import apis
 from vt.engine.config.parts import steps_in
-from vt.engine.config.steps import Run, enter_image_size, read_config
+from vt.engine.config.steps import Run, apply_image_size, read_config
 from vt.errors import UserError
 
 
@@ -41,7 +41,7 @@ def test_adapters_test_time_augmentation_and_limits_follow():
     model = dict(type='ImageClassifier', backbone=dict(type='vt.LoRAModel', module=frozen))
     cfg = Config(dict(model=model, image_size=128, tta_pipeline=[dict(type='Resize', scale=512)]))
     cfg.train_dataloader = dict(dataset=dict(type='CustomDataset', pipeline=steps))
-    enter_image_size(Run(cfg))
+    apply_image_size(Run(cfg))
     assert cfg.model.backbone.module.img_size == 128
     assert cfg.tta_pipeline[0].scale == 128
     first, _ = cfg.train_dataloader.dataset.pipeline

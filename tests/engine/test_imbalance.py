@@ -10,7 +10,7 @@ from mmengine.registry import DATASETS, DefaultScope
 from sklearn.utils.class_weight import compute_class_weight
 
 from vt.engine.config.data import Data
-from vt.engine.config.imbalance import class_weights, enter_imbalance, pixel_weights, positive_weights
+from vt.engine.config.imbalance import apply_imbalance, class_weights, pixel_weights, positive_weights
 from vt.errors import UserError
 
 RARE, COMMON = 8, 400  # 1:50
@@ -59,7 +59,7 @@ def test_weights_of_classes_labels_and_pixels():
 )
 def test_the_rare_class_of_one_in_fifty_counts_more(method, line, config):
     cfg = config(method)
-    assert enter_imbalance(cfg, Data(cfg)) == ([line] if line else [])
+    assert apply_imbalance(cfg, Data(cfg)) == ([line] if line else [])
     assert cfg.get('imbalance') is None
     assert cfg.model.head.get('loss', {}).get('class_weight') == ([0.51, 25.5] if method == 'weighted' else None)
     repeated = 8 if method == 'balanced' else 1  # the square root of 50, rounded up
@@ -76,21 +76,21 @@ def test_the_rare_class_of_one_in_fifty_counts_more(method, line, config):
 def test_sigmoids_are_weighed_by_what_lacks_their_label(head, config):
     """Weights of classes would multiply the positive and negative terms alike."""
     cfg = config(**head)
-    enter_imbalance(cfg, Data(cfg))
+    apply_imbalance(cfg, Data(cfg))
     assert cfg.model.head.loss == dict(type='CrossEntropyLoss', use_sigmoid=True, pos_weight=POSITIVE)
 
 
 def test_what_is_balanced_already_and_other_models_are_refused(config):
     cfg = config(loss=dict(type='CrossEntropyLoss', class_weight=[1, 50]))
     with pytest.raises(UserError, match='imbalance twice, since'):
-        enter_imbalance(cfg, Data(cfg))
+        apply_imbalance(cfg, Data(cfg))
     balanced = dict(type='mmengine.ClassBalancedDataset', oversample_thr=1.0, dataset={})
     for data in (balanced, dict(type='RepeatDataset', times=2, dataset=balanced)):
         cfg = config('balanced')
         cfg.train_dataloader.dataset = data
         with pytest.raises(UserError, match='imbalance twice, since train_dataloader has ClassBalancedDataset'):
-            enter_imbalance(cfg, Data(cfg))
+            apply_imbalance(cfg, Data(cfg))
     cfg = config()
     cfg.model.decode_head = cfg.model.pop('head')
     with pytest.raises(UserError, match='imbalance requires a classifier'):
-        enter_imbalance(cfg, Data(cfg))
+        apply_imbalance(cfg, Data(cfg))

@@ -8,7 +8,7 @@ from mmengine.optim import AmpOptimWrapper
 from tool_runner import ROOT, SMALL_CLASSIFIER, succeed
 from torch import nn
 
-from vt.engine.config.steps import autocast_dtype, choose_dtype, enter_amp
+from vt.engine.config.steps import apply_amp, autocast_dtype, choose_dtype
 from vt.engine.run.mixed_precision import BFloat16AmpOptimWrapper
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
@@ -41,7 +41,7 @@ def test_the_precision_of_a_gpu_and_the_wrapper_for_it(named, has_bfloat16, expe
     cfg = config() if named is None else config(dtype=named)
     assert choose_dtype(cfg.optim_wrapper) == expected
     for _ in range(2):  # a second time changes nothing
-        enter_amp(cfg, amp=True)
+        apply_amp(cfg, amp=True)
         assert cfg.optim_wrapper.to_dict() == (OURS if expected == 'bfloat16' else THEIRS | dict(loss_scale='dynamic'))
         assert autocast_dtype(cfg) == getattr(torch, expected)  # of validation and tests with fp16=True
 
@@ -67,7 +67,7 @@ def test_a_config_without_an_optimizer_tests_in_the_precision_of_the_gpu(amp, gp
 def test_a_wrapper_for_mixed_precision_asks_for_it_and_a_users_own_stays(kind, dtype, has_bfloat16, expected, gpu):
     gpu(has_bfloat16)
     cfg = config(kind, loss_scale=512.0, dtype=dtype)
-    enter_amp(cfg, amp=False)
+    apply_amp(cfg, amp=False)
     scale = {} if expected is OURS else dict(loss_scale=512.0)
     assert cfg.optim_wrapper.to_dict() == expected | scale
 

@@ -9,8 +9,8 @@ import torch
 from mmengine.config import Config
 
 from vt.apis import find_config, get_model
-from vt.engine.config.data import Data, enter_num_classes
-from vt.engine.config.steps import Request, prepare
+from vt.engine.config.data import Data, apply_num_classes
+from vt.engine.config.steps import RunOptions, prepare
 from vt.errors import UserError
 
 FOLDER = 'vt-resnet18-tuned_1xb32-90e_image-folder'
@@ -42,20 +42,20 @@ def test_it_is_the_number_of_classes_of_the_data(change, number, images):
     cfg = undecided(images | change)
     if number is None:
         with pytest.raises(UserError, match=r"num_classes='auto' requires .* of the data \(.*none.*\); set a number"):
-            enter_num_classes(Data(cfg))
+            apply_num_classes(Data(cfg))
         return
-    enter_num_classes(Data(cfg))
+    apply_num_classes(Data(cfg))
     found = [*cfg.model.decode_head, cfg.model.data_preprocessor]
     assert [part.num_classes for part in found] == [number, 7, number]
 
 
 def test_it_is_entered_before_a_run_where_there_are_data(images):
     options = {'data_root': '.', 'train_dataloader.dataset.data_prefix': 'images'}
-    cfg = prepare(str(find_config(FOLDER)), Request(options)).cfg
+    cfg = prepare(str(find_config(FOLDER)), RunOptions(options)).cfg
     assert cfg.model.head.num_classes == cfg.data_preprocessor.num_classes == 3
-    assert prepare(str(find_config(FOLDER)), Request(shows=True)).cfg.model.head.num_classes == 'auto'
+    assert prepare(str(find_config(FOLDER)), RunOptions(shows=True)).cfg.model.head.num_classes == 'auto'
     with pytest.raises(UserError, match="num_classes='auto' requires the class names of the data"):
-        prepare(str(find_config(FOLDER)), Request())
+        prepare(str(find_config(FOLDER)), RunOptions())
 
 
 def test_a_model_has_the_classes_of_its_checkpoint(images, tmp_path):

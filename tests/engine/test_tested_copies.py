@@ -23,7 +23,7 @@ from torch._dynamo import register_backend  # documented there, and nowhere else
 from torch.nn.modules.batchnorm import _NormBase
 
 from vt.checkpoints.weights import unwrap
-from vt.engine.config.steps import Request, Run, enter_arguments
+from vt.engine.config.steps import Run, RunOptions, apply_arguments
 from vt.engine.run.folding import fold_norms
 from vt.engine.run.runner import VTRunner
 from vt.engine.run.speed_settings import compile_parts
@@ -208,5 +208,5 @@ def test_processes_train_compiled_as_they_do_otherwise(tmp_path):
 @pytest.mark.parametrize('given', [True, dict(backend='eager')])
 def test_options_of_the_config_stay_beside_a_flag(given):
     cfg = Config(dict(speed=dict(compile=given if isinstance(given, dict) else False)))
-    enter_arguments(Run(cfg, Request(compiles=True)))
+    apply_arguments(Run(cfg, RunOptions(compiles=True)))
     assert cfg.speed.compile == given

@@ -16,7 +16,7 @@ from tool_runner import call, succeed
 from vt import apis, record_attention
 from vt.commands.explore import serve
 from vt.errors import UserError
-from vt.explorer.looking import Look, Module, find_modules, look_at, pick_from_test_set
+from vt.explorer.inspection import Inspection, Module, find_modules, inspect_image, pick_from_test_set
 from vt.explorer.views import describe_module
 from vt.models import MViT
 
@@ -63,7 +63,7 @@ def test_a_report_of_two_models_stands_alone_and_has_the_recorders_numbers(folde
     inputs = model.model.data_preprocessor(pseudo_collate([model.pipeline(str(image))]), False)['inputs']
     with torch.no_grad(), record_attention(model.model) as records:
         model.model(inputs, mode='tensor')
-    first = look_at(model, str(image)).modules['backbone.layer4.0.tokenizer']
+    first = inspect_image(model, str(image)).modules['backbone.layer4.0.tokenizer']
     torch.testing.assert_close(first.reads, records['backbone.layer4.0.projector'].attention[0])
     torch.testing.assert_close(first.maps, records['backbone.layer4.0.tokenizer'].attention[0])
     for index, relation in enumerate([np.array(table, float)[:, 1:] for table in numbers(html, 'relation')]):
@@ -77,11 +77,11 @@ def test_a_report_of_two_models_stands_alone_and_has_the_recorders_numbers(folde
 def test_levels_of_a_segmentor(small_model):
     inferencer = apis.SegmentationInferencer(*small_model('vt-fpn_r18_digit-scenes')[:2])
     (first,) = pick_from_test_set(inferencer.model.cfg, 1)
-    look = look_at(inferencer, first.source)
-    assert list(look.modules) == [f'neck.tokenizers.{level}' for level in range(4)]
-    assert look.overlay.shape == (128, 128, 3)
-    assert sum(each['share'] for each in look.predictions) == pytest.approx(1)
-    for module in look.modules.values():
+    inspection = inspect_image(inferencer, first.source)
+    assert list(inspection.modules) == [f'neck.tokenizers.{level}' for level in range(4)]
+    assert inspection.overlay.shape == (128, 128, 3)
+    assert sum(each['share'] for each in inspection.predictions) == pytest.approx(1)
+    for module in inspection.modules.values():
         assert module.relation.shape == (1, 12, 12)
         assert module.maps.shape == module.reads.shape
 
@@ -106,7 +106,7 @@ def test_numbers_of_a_head_or_of_the_mean_and_a_row_a_token(head):
     module = Module(maps, relation)
     assert [*module.heads] == [0, 1, 2, 3]
     assert [*Module(maps[:1]).heads] == [0]
-    views = describe_module(Look(torch.rand(3, 8, 8), [], None, dict(a=module)), 'a', head)
+    views = describe_module(Inspection(torch.rand(3, 8, 8), [], None, dict(a=module)), 'a', head)
     found = {view.name: np.array([[*row.values()] for row in view.rows], float) for view in views if view.rows}
     expected = relation[head - 1] if head else relation.mean(dim=0)
     np.testing.assert_allclose(found['relation'], np.column_stack([[1, 2, 3], expected]), atol=1e-4)

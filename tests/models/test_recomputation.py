@@ -63,7 +63,7 @@ def test_a_run_of_a_librarys_backbone_ends_in_the_same_bits(tmp_path):
         options = dict(train_dataloader=loader, val_cfg=None, val_dataloader=None, val_evaluator=None)
         options['model.backbone'] = dict(_delete_=True, type='ResNet', **small)
         cfg.merge_from_dict(options | {'model.head.in_channels': 64, 'train_cfg.max_epochs': 1})
-        cfg.model.neck, cfg.default_hooks.rehearsal = dict(type='GlobalAveragePooling'), None
+        cfg.model.neck, cfg.default_hooks.dry_run = dict(type='GlobalAveragePooling'), None
         cfg.work_dir = str(tmp_path / str(with_cp))
         build_runner(cfg).train()
         states.append(final_checkpoint(Path(cfg.work_dir)))

@@ -10,7 +10,7 @@ from mmengine.optim import build_optim_wrapper
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import register_parametrization
 
-from vt.engine.config.data import Data, enter_num_classes
+from vt.engine.config.data import Data, apply_num_classes
 from vt.engine.config.steps import read_config
 from vt.engine.run.launch import build_model
 from vt.files import ROOT
@@ -85,7 +85,7 @@ TUNED = [*ROOT.glob('configs/*/*-tuned*.py'), *ROOT.glob('configs/vt_anywhere/*_
 )
 def test_the_recipe_meets_exactly_the_token_side_matrices(path):
     cfg = read_config(str(path))
-    enter_num_classes(Data(cfg), 'ab')
+    apply_num_classes(Data(cfg), 'ab')
     model = build_model(cfg)
     groups = build_optim_wrapper(model, cfg.optim_wrapper).optimizer.param_groups
     names = {id(parameter): name for name, parameter in model.named_parameters()}

@@ -17,7 +17,7 @@ from vt.models import VTResNet
 from vt.models.optimize import choose_products
 from vt.models.visual_transformers.grouped_linear import GroupedLinear
 from vt.ops import token_products, use_path
-from vt.ops.token_products import choose_token_library, multiply, onednns_lead
+from vt.ops.token_products import choose_token_library, multiply, onednn_speedup
 
 
 @pytest.fixture
@@ -141,13 +141,13 @@ def test_onednn_is_chosen_where_it_is_well_ahead_or_named(monkeypatch):
     monkeypatch.delenv('VT_TOKEN_PRODUCTS', raising=False)
     for lead, chosen in ((2.1, 'onednn'), (1.2, 'blas'), (0.8, 'blas')):
         token_products._faster_library.cache_clear()
-        monkeypatch.setattr(token_products, 'onednns_lead', lambda lead=lead: lead)
+        monkeypatch.setattr(token_products, 'onednn_speedup', lambda lead=lead: lead)
         assert choose_token_library('auto') == chosen
     token_products._faster_library.cache_clear()
     assert choose_token_library('onednn') == 'onednn'
     monkeypatch.setenv('VT_TOKEN_PRODUCTS', 'onednn')
     assert [choose_token_library(name) for name in ('auto', 'blas')] == ['onednn', 'blas']
-    assert 0 < onednns_lead((8, 64, 64)) < float('inf')
+    assert 0 < onednn_speedup((8, 64, 64)) < float('inf')
     with pytest.raises(
         UserError, match=r"token_products \(or VT_TOKEN_PRODUCTS\) is 'typo', but must be auto, blas or onednn"
     ):

@@ -15,7 +15,7 @@ from video.written_videos import draw, write
 
 from vt.commands.check_dataset import read_data
 from vt.engine.config.data import Data
-from vt.engine.config.steps import Request, prepare
+from vt.engine.config.steps import RunOptions, prepare
 
 CONFIG = Path(__file__).parent / 'files.py'
 
@@ -70,7 +70,7 @@ def test_scores_are_averaged_over_views(folder):
 
 
 def test_all_files_are_read_by_check_dataset(folder):
-    cfg = prepare(str(CONFIG), Request({'train_dataloader.dataset.data_root': str(folder / 'data')})).cfg
+    cfg = prepare(str(CONFIG), RunOptions({'train_dataloader.dataset.data_root': str(folder / 'data')})).cfg
     (data_set,) = read_data(Data(cfg), ('train',), 1)[0]['data_sets']
     assert data_set['classes'] == dict(bright=10, dark=10)
     words = '48x64 pixels; 20 at 25 frames/s; 5 to 43 frames; 1 shorter than a clip, which spans 7'

@@ -18,9 +18,9 @@ from vt._libraries import importing
 from vt.checkpoints.weights import load_weights
 from vt.engine.config.check_settings import check_part
 from vt.engine.config.pretrained import LIBRARIES, PUBLISHED, TIMM, named_weights
-from vt.engine.config.steps import Request, Run, Step, apply_options, enter_classes, enter_start, read_config
+from vt.engine.config.steps import Run, RunOptions, Step, apply_classes, apply_options, apply_start, read_config
 from vt.engine.hooks.num_classes import classes_of
-from vt.engine.reporting import naming_part
+from vt.engine.reporting import error_context
 from vt.engine.run.launch import build_model, draw_weights, require_device
 from vt.engine.run.speed_settings import SpeedSettings
 from vt.errors import UserError
@@ -101,9 +101,9 @@ def model_steps() -> dict[str, Step]:
     """Return the steps from the config of a model to its building, by their names."""
     return {
         'arguments': lambda run: run.cfg.merge_from_dict(run.request.options),
-        'weights': enter_start,
+        'weights': apply_start,
         'check of the arguments': check_arguments,
-        'classes': enter_classes,
+        'classes': apply_classes,
     }
 
 
@@ -150,7 +150,7 @@ def get_model(
             weights both in ``overrides`` and ``pretrained``; a device that does not exist.
     """
     cfg = resolve_config(name_or_config)
-    return build(Run(cfg, Request(dict(model=overrides), checkpoint=pretrained)), device)
+    return build(Run(cfg, RunOptions(dict(model=overrides), checkpoint=pretrained)), device)
 
 
 def build(run: Run, device: str | torch.device | None = None) -> BaseModel:
@@ -161,7 +161,7 @@ def build(run: Run, device: str | torch.device | None = None) -> BaseModel:
     cfg, loaded, overrides = run.cfg, run.checkpoint, run.request.options.get('model', {})
     has_new_head = 'num_classes' in overrides.get('head', {})
     saved = f' of {Path(cfg.saved_in).parent}' if 'saved_in' in cfg else ''
-    with naming_part(f'building the model{saved}', cfg.to_dict()):
+    with error_context(f'building the model{saved}', cfg.to_dict()):
         model = build_model(cfg)
         if loaded is None or has_new_head:
             draw_weights(model, named_weights(overrides))

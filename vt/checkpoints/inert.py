@@ -1,7 +1,7 @@
 """Convert checkpoints to tensors, numbers, strings and containers, when writing them and when reading untrusted ones.
 
 A pickle names functions and classes to call. :mod:`vt.checkpoints.pickles` calls none of them: a name that files of
-PyTorch, mmengine and other trainers contain is read as a :class:`Foreign`, which stores its arguments and its state.
+PyTorch, mmengine and other trainers contain is read as an :class:`OpaqueObject`, which stores its arguments and state.
 Tensors and numbers are made of them here, so that no argument that a file chooses reaches ``getattr`` or numpy's own
 constructors, whose dtypes could make it follow invented pointers. Options of other trainers become dicts.
 """
@@ -19,7 +19,7 @@ from torch import optim
 from vt.errors import DamagedError
 
 # What is read; the packages are not needed.
-READ = (
+READ_NAMES = (
     *('collections.OrderedDict', 'collections.Counter', 'builtins.set', 'builtins.bytearray', 'builtins.complex'),
     *('_codecs.encode', 'torch.Size', 'torch.device', 'torch.Tensor', 'torch.nn.parameter.Parameter'),
     *(f'torch._utils._rebuild_{name}' for name in ('tensor', 'tensor_v2', 'tensor_v3')),
@@ -56,7 +56,7 @@ IGNORED = (
         if isinstance(kind, type) and issubclass(kind, (optim.Optimizer, optim.lr_scheduler.LRScheduler))
     ),
 )
-NAMES = {*READ, *IGNORED}
+PICKLE_NAMES = {*READ_NAMES, *IGNORED}
 # Names of storages and of PyTorch's first tensors, ``torch.FloatStorage``, whose dtypes have other names.
 TYPED = re.compile(r'torch\.(storage\.|cuda\.)?(\w+)(Storage|Tensor)')
 DTYPES = dict(Double='float64', Float='float32', Half='float16', BFloat16='bfloat16', Untyped='uint8', Byte='uint8')
@@ -68,7 +68,7 @@ HISTORY = ('log_history', 'count_history', 'max_length')  # attributes of mmengi
 DROPPED = object()
 
 
-class Foreign:
+class OpaqueObject:
     """Placeholder for an object in a file, or a storage; it stores the arguments of its constructor, state and items.
 
     Attributes:
@@ -78,7 +78,7 @@ class Foreign:
     __slots__ = ('arguments', 'items', 'state')
     name = ''
 
-    def __new__(cls, *arguments) -> 'Foreign':
+    def __new__(cls, *arguments) -> 'OpaqueObject':
         self = super().__new__(cls)
         self.arguments, self.state, self.items = arguments, None, []
         return self
@@ -90,7 +90,7 @@ class Foreign:
         self.items.append((key, value))
 
 
-class Text(Foreign):
+class Text(OpaqueObject):
     """Placeholder for ``_codecs.encode``, with which pickle writes bytes; it decodes them."""
 
     __slots__ = ()
@@ -99,13 +99,13 @@ class Text(Foreign):
         return text.encode('latin1')
 
 
-def placeholder(name: str) -> type[Foreign] | None:
+def placeholder(name: str) -> type[OpaqueObject] | None:
     """Return a placeholder for the full name of a class or function, None for a name that no weights need."""
-    found = type('Name', (Text if name == '_codecs.encode' else Foreign,), dict(name=name, __slots__=()))
-    return found if name in NAMES or dtype_of(found) else None
+    found = type('Name', (Text if name == '_codecs.encode' else OpaqueObject,), dict(name=name, __slots__=()))
+    return found if name in PICKLE_NAMES or dtype_of(found) else None
 
 
-def dtype_of(kind: type[Foreign]) -> torch.dtype | None:
+def dtype_of(kind: type[OpaqueObject]) -> torch.dtype | None:
     """Return the dtype with the name of a placeholder, or of the storage or tensor with it; None for others."""
     typed = TYPED.fullmatch(kind.name)
     name = DTYPES.get(typed[2], '') if typed else kind.name.removeprefix('torch.')
@@ -160,9 +160,9 @@ class Conversion:
         match value:
             case torch.Tensor():  # without attributes and hooks, which could replace its methods
                 return torch.Tensor.detach(value)
-            case Foreign():
+            case OpaqueObject():
                 return self(self._made_of(value), keys)
-            case type() if issubclass(value, Foreign):
+            case type() if issubclass(value, OpaqueObject):
                 return dtype_of(value) or DROPPED
             case HistoryBuffer():
                 return self(dict(zip(HISTORY, (*value.data, value.max_length))), keys)
@@ -192,7 +192,7 @@ class Conversion:
             result._metadata = self(value._metadata, keys)
         return result
 
-    def _made_of(self, value: Foreign) -> Any:
+    def _made_of(self, value: OpaqueObject) -> Any:
         """Return the tensor, array or other value that a known object in a file stands for; DROPPED for all others."""
         if value.name in IGNORED:
             return OrderedDict(value.items)
@@ -214,11 +214,11 @@ class Conversion:
                 return self._tensor(*content)
             case '_rebuild_parameter' | '_rebuild_parameter_with_state' | 'Parameter', (content, *_), _:
                 return content
-            case '_rebuild_from_type_v2', (type() as function, _, content, _), _ if issubclass(function, Foreign):
+            case '_rebuild_from_type_v2', (type() as function, _, content, _), _ if issubclass(function, OpaqueObject):
                 return function(*content)  # without attributes
-            case 'scalar', (Foreign() as kind, bytes(data)), _ if number := _number(kind):
+            case 'scalar', (OpaqueObject() as kind, bytes(data)), _ if number := _number(kind):
                 return np.frombuffer(data, number)[0]
-            case '_reconstruct', _, (_, tuple(shape), Foreign() as kind, order, data) if number := _number(kind):
+            case '_reconstruct', _, (_, tuple(shape), OpaqueObject() as kind, order, data) if number := _number(kind):
                 data = data if isinstance(data, bytes) else b''
                 return np.frombuffer(data, number).reshape(shape, order='F' if order else 'C')
             case 'HistoryBuffer', _, {'_log_history': log, '_count_history': count, 'max_length': int(length)}:
@@ -233,7 +233,7 @@ class Conversion:
             raise DamagedError(f'its {value.name} has unexpected arguments')
         return DROPPED
 
-    def _tensor(self, stored: Foreign, offset: int, size: Any, stride: tuple[int, ...], *more) -> torch.Tensor:
+    def _tensor(self, stored: OpaqueObject, offset: int, size: Any, stride: tuple[int, ...], *more) -> torch.Tensor:
         """Return a tensor of a storage; of an untyped one, ``more`` has the dtype."""
         (numbers,) = stored.arguments
         kinds = [dtype_of(each) for each in more if isinstance(each, type)]
@@ -244,7 +244,7 @@ class Conversion:
         return result.set_(numbers.untyped_storage(), numbers.storage_offset() + offset, self(size), stride)
 
 
-def _number(kind: Foreign) -> str | None:
+def _number(kind: OpaqueObject) -> str | None:
     """Return numpy's name of the dtype that a placeholder describes; None if it is not a number."""
     match kind.arguments, kind.state:
         case (str(code), *_), (_, str(order), *_) if NUMBERS.fullmatch(order + code):

@@ -125,6 +125,6 @@ class WeightsMatchHook(Hook):
             return
         if not hasattr(unwrap(runner.model), 'backbone') and not self.options['may_differ']:
             self.options['may_differ'] = ''  # the heads are unknown
-        load_weights(runner.model, held, self.whole, is_told=True, **self.options)
+        load_weights(runner.model, held, self.whole, verbose=True, **self.options)
         checkpoint['state_dict'] = unwrap(runner.model).state_dict()  # mmengine and other hooks load it again
         checkpoint.pop('ema_state_dict', None)  # averages start from the loaded weights

@@ -19,7 +19,7 @@ from torch import Tensor
 from vt.errors import DamagedError, UserError
 from vt.private_names import Unpickler
 
-from .inert import Foreign, dtype_of, placeholder
+from .inert import OpaqueObject, dtype_of, placeholder
 
 ARCHIVE, PICKLE = b'PK\x03\x04', b'\x80'  # first bytes of files of torch.save, now and before PyTorch 1.6
 MAGIC = 0x1950A86A20F9469CFC6C  # first number in files before PyTorch 1.6
@@ -44,13 +44,13 @@ class _Reader(Unpickler):
         super().__init__(file, encoding='utf-8')
         self.find_storage = find_storage
 
-    def find_class(self, module: str, name: str) -> type[Foreign]:
+    def find_class(self, module: str, name: str) -> type[OpaqueObject]:
         full = f'{MODULES.get(module, module)}.{name}'
         if (found := placeholder(full)) is None:
             raise RefusedError(full)
         return found
 
-    def persistent_load(self, pid: Any) -> Foreign:
+    def persistent_load(self, pid: Any) -> OpaqueObject:
         match pid:
             case 'storage', type() as kind, str(key), _, int(number), *view if self.find_storage:
                 numbers = self.find_storage(key, number, dtype_of(kind))
@@ -58,7 +58,7 @@ class _Reader(Unpickler):
                     raise DamagedError(f'its storage {key} has {len(numbers):,} numbers instead of {number:,}')
                 for _, first, length in filter(None, view):  # a part of another storage
                     numbers = numbers[first : first + length]
-                return Foreign(numbers)
+                return OpaqueObject(numbers)
         raise DamagedError('it has a persistent ID that is not a storage')
 
 

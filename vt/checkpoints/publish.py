@@ -12,7 +12,7 @@ from torch import Tensor
 
 import vt
 from vt.errors import UserError
-from vt.files import interpreting, write_atomically
+from vt.files import parse_errors, write_atomically
 from vt.untrusted_text import printable
 
 from .reading import SUFFIX, Checkpoint, content_digits, load_checkpoint
@@ -35,7 +35,7 @@ def publish(checkpoint: Path, out: Path, config: str | None = None) -> Path:
         UserError: a file cannot be read or written, or has other content.
     """
     held = Checkpoint(str(checkpoint), load_checkpoint(checkpoint, 'cpu'))
-    with interpreting(checkpoint):
+    with parse_errors(checkpoint):
         known = dict(classes=held.dataset_meta.get('classes'), epoch=held.meta.get('epoch'), iter=held.meta.get('iter'))
         texts = {name: json.dumps(value) for name, value in known.items() if value is not None}
         if text := config or held.config:

@@ -15,7 +15,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from vt.errors import DamagedError, MissingFileError, UserError
-from vt.files import interpreting
+from vt.files import parse_errors
 from vt.untrusted_text import check_dataset_meta, printable
 
 from .grids import Size, read_image_size
@@ -138,7 +138,7 @@ def load_file(path: Path, map_location: Any = None) -> dict:
     """As :func:`load_checkpoint`, of a path."""
     if not os.path.isfile(path):  # Path.is_file raises an error for a name that is too long
         raise MissingFileError(f'there is no checkpoint {printable(path)}: train the model first, or correct the path')
-    with interpreting(path):
+    with parse_errors(path):
         loaded = _read_safetensors(path, map_location) if path.suffix == SUFFIX else _read(path, map_location)
         _keep_data(loaded)
         _require_finite(loaded, path)

@@ -58,7 +58,7 @@ def load_weights(
     resizes: bool = True,
     adapts: bool = False,
     owner: str = 'the model',
-    is_told: bool = False,
+    verbose: bool = False,
 ) -> set[str]:
     """Load weights into a model, or refuse them and leave the model as it was.
 
@@ -66,7 +66,7 @@ def load_weights(
     file: all tensors of a backbone must be in it, except VT modules and normalisations of outputs that it lacks as a
     whole. It may have a classifier and later stages in addition. In a whole model, heads are loaded if their shapes
     fit, and each other part completely or, if the file lacks it, not at all. One line of the log says what was loaded;
-    for ``whole`` only if something was changed, or with ``is_told``.
+    for ``whole`` only if something was changed, or with ``verbose``.
 
     The prefix ``module.`` of a data-parallel model is removed. Positions of another grid are resized.
 
@@ -82,7 +82,7 @@ def load_weights(
         resizes: resize positions of another grid; otherwise they are refused, or unless ``whole`` not loaded.
         adapts: with ``whole``, too, adapt convolutions of the image to another number of channels than three.
         owner: name of the model or part, for messages with ``whole``.
-        is_told: with ``whole``, too, log what was loaded.
+        verbose: with ``whole``, too, log what was loaded.
 
     Returns:
         Names of the loaded tensors of the model.
@@ -125,7 +125,7 @@ def load_weights(
         _require(model, whole, may_vary, loaded, {*missing} - kept, left)
     left = [f'{prefix or ""}{key}' for key in (*free, *unexpected, *computed)] + outside
     notes = [*filter(None, [adapted]), f'format: {source}', *_which(checkpoint, weights)]
-    if is_told or not whole or resized or len(notes) > 1 or source != OWN.name:
+    if verbose or not whole or resized or len(notes) > 1 or source != OWN.name:
         first = {change: key for key, change in reversed(resized.items())}
         changes = [f'{key} from {size_text(size)} to {size_text(to)}' for (size, to), key in first.items()]
         lines = [

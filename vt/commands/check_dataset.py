@@ -22,7 +22,7 @@ from vt.datasets.bands import LoadBands
 from vt.engine.config.data import Data
 from vt.engine.config.imbalance import pixel_weights
 from vt.engine.config.parts import Preparation, preparation_of
-from vt.engine.config.steps import Request, prepare
+from vt.engine.config.steps import RunOptions, prepare
 from vt.errors import UserError
 from vt.files import write_json
 from vt.paths import check_output
@@ -46,7 +46,7 @@ def check_dataset(args: argparse.Namespace) -> None:
     if folder is not None and folder.exists() and not folder.is_dir():
         raise UserError(f'--out {folder} is a file: give a folder, or a file that ends in .json')
     check_output(folder / 'data.json' if folder and folder.is_dir() else args.out, args.config)
-    run = prepare(args.config, Request(args.cfg_options or {}, trains=False))
+    run = prepare(args.config, RunOptions(args.cfg_options or {}, trains=False))
     cfg = run.cfg
     if args.workers is not None and args.workers < 1:
         raise UserError(f'--workers {args.workers} must be at least 1')

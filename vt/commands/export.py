@@ -31,7 +31,7 @@ from vt.analysis.tables import print_table
 from vt.apis.inferencers import inferencer_of
 from vt.apis.model_zoo import build, name_of, resolve_config
 from vt.engine.config.parts import preparation_of
-from vt.engine.config.steps import Request, Run
+from vt.engine.config.steps import Run, RunOptions
 from vt.engine.reporting import describe, in_one_line
 from vt.engine.run.record import describe_device, write_measured
 from vt.engine.run.speed_settings import use_threads
@@ -61,7 +61,7 @@ def export(args: argparse.Namespace) -> None:
     os.environ.setdefault('ORT_DISABLE_TELEMETRY', '1')  # reports to Microsoft, from the runtime's import on
     logging.getLogger('onnxscript').setLevel(logging.WARNING)
     cfg, name = resolve_config(args.config, args.cfg_options), name_of(args.config)
-    run = Run(cfg, Request(checkpoint=args.checkpoint))
+    run = Run(cfg, RunOptions(checkpoint=args.checkpoint))
     model = build(run)
     network, inputs = Network(model), [*read_inputs(model, args.inputs, build_test_set, max(BATCHES))]
     images = torch.cat([one for one in inputs if one.shape == inputs[0].shape])

@@ -22,7 +22,7 @@ from torch import Tensor
 from vt.analysis.tables import print_table, printable_cells
 from vt.apis.inferencers import inferencer_of
 from vt.apis.model_zoo import build, name_of, resolve_config
-from vt.engine.config.steps import Request, Run
+from vt.engine.config.steps import Run, RunOptions
 from vt.engine.reporting import describe, in_one_line
 from vt.engine.run.launch import default_device, require_device
 from vt.engine.run.speed_settings import SpeedSettings
@@ -54,7 +54,7 @@ def predict(args: argparse.Namespace) -> None:
         raise UserError(f'CONFIG, CHECKPOINT and INPUT are required: {as_typed(f"vt predict {words}")}')
     if args.amp:
         cfg.test_cfg = dict(cfg.get('test_cfg') or {}, fp16=True)
-    run, device = Run(cfg, Request(checkpoint=args.checkpoint)), require_device(args.device or default_device())
+    run, device = Run(cfg, RunOptions(checkpoint=args.checkpoint)), require_device(args.device or default_device())
     inferencer: Any = inferencer_of(build(run, device))
     if args.masks and not inferencer.predicts_maps:
         raise UserError('--masks requires a segmentation model: remove --masks')

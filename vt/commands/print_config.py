@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from vt.engine.config.check_settings import shortened
-from vt.engine.config.steps import Request, prepare_in_steps
+from vt.engine.config.steps import RunOptions, prepare_in_steps
 
 SHOWN = 60  # characters of a value
 ABSENT = object()
@@ -16,7 +16,7 @@ ABSENT = object()
 def print_config(args: argparse.Namespace) -> None:
     """Print a config as Python, then, as comments, what each step set; it is checked as before a run."""
     steps, cfg = [], None
-    for name, run in prepare_in_steps(args.config, Request.of(args, shows=True)):
+    for name, run in prepare_in_steps(args.config, RunOptions.of(args, shows=True)):
         steps.append((name, copy.deepcopy(run.cfg.to_dict())))
         cfg = run.cfg
     print(cfg.pretty_text)

@@ -37,7 +37,7 @@ from vt.inference.test_set import build_plain_training_set, build_test_set
 HEAD = 'before the head'  # name of the head's input
 BLOCKS = re.compile(r'backbone\.(.*\.)?(blocks|layers?|layer\d+|stages\.\d+)\.\d+')
 CLASS_TOKENS = ('class_tokens', 'cls_token', 'class_token')  # names of the attribute
-SPLITS = dict(train=build_plain_training_set, test=build_test_set)
+SPLIT_BUILDERS = dict(train=build_plain_training_set, test=build_test_set)
 TEMPERATURE = 0.07  # of the neighbours' votes, as in Wu et al., "Unsupervised Feature Learning", 2018, and DINO
 MOST_ITERATIONS = 1000
 
@@ -53,7 +53,7 @@ def probe(args: argparse.Namespace) -> None:
     layers = [HEAD] if args.layers is None else args.layers or [*blocks_of(model), HEAD]
     out = args.out or Path('work_dirs', name_of(args.config), 'probe')
     features: dict[str, dict[str, Split]] = {}
-    for split, build in SPLITS.items():
+    for split, build in SPLIT_BUILDERS.items():
         found, labels = extract_features(model, build(model.cfg), layers, args.batch_size, f'Features of {split}')
         features[split] = {layer: (values, labels) for layer, values in found.items()}
     rows = []
@@ -62,7 +62,7 @@ def probe(args: argparse.Namespace) -> None:
         linear, parameters = score_linear(train, test, args.c)
         neighbours = score_neighbours(train, test, args.neighbours)
         rows.append(dict(layer=layer, knn=neighbours, linear=linear, parameters=parameters))
-    images = {split: len(features[split][layers[0]][1]) for split in SPLITS}
+    images = {split: len(features[split][layers[0]][1]) for split in SPLIT_BUILDERS}
     record = dict(config=args.config, checkpoint=args.checkpoint, images=images, neighbours=args.neighbours, c=args.c)
     origin = describe_origin(next(model.parameters()).device)
     write_json(origin | record | dict(layers=rows), out / 'probe.json')

@@ -29,7 +29,7 @@ from rich.console import Console
 from vt.apis.model_zoo import name_of
 from vt.engine.config.parts import flatten, leaves, shorten_keys
 from vt.engine.config.pretrained import named_weights
-from vt.engine.config.steps import Request, prepare, read_config
+from vt.engine.config.steps import RunOptions, prepare, read_config
 from vt.engine.reporting import in_one_line
 from vt.engine.run.record import as_data, digest_config
 from vt.engine.run.work_directory import RECORD
@@ -170,7 +170,7 @@ def identify(runs: Sequence[SweepRun], folder: Path) -> list[SweepRun]:
     @cache
     def read(config: str, settings: tuple[str, ...]) -> tuple[str, float]:
         options = parse_options(settings)
-        cfg = prepare(config, Request(options, shows=True)).cfg
+        cfg = prepare(config, RunOptions(options, shows=True)).cfg
         paths = [cfg.get('load_from'), *named_weights(cfg.model)]
         loaders = [cfg.get(name) or {} for name in ('train_dataloader', 'val_dataloader')]
         for data in [leaf for loader in loaders for leaf in leaves(loader.get('dataset'))]:

@@ -18,7 +18,7 @@ from vt.analysis.speed import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
 from vt.data_checks.data import check_data
 from vt.engine.config.parts import is_segmentation, leaves
-from vt.engine.config.steps import Request, Run, prepare
+from vt.engine.config.steps import Run, RunOptions, prepare
 from vt.engine.hooks.dry_run import is_number
 from vt.engine.hooks.num_classes import has_labels
 from vt.engine.hooks.visualization import output_paths_of
@@ -95,7 +95,7 @@ def testing_run(args: argparse.Namespace) -> Run:
         check_folder(Path(args.out))
     else:
         check_output(args.out, args.config, args.checkpoint)
-    run = prepare(args.config, Request.of(args, trains=False, checkpoint=args.checkpoint))
+    run = prepare(args.config, RunOptions.of(args, trains=False, checkpoint=args.checkpoint))
     cfg = run.cfg
     if not cfg.get('test_dataloader'):
         raise UserError('testing requires test_dataloader in the config')

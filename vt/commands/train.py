@@ -11,7 +11,7 @@ from mmengine.dist import get_world_size, is_main_process
 from vt.analysis.tables import print_table
 from vt.data_checks.data import check_data
 from vt.engine.config.pretrained import compare_preparation
-from vt.engine.config.steps import Request, Run, prepare, require_file
+from vt.engine.config.steps import Run, RunOptions, prepare, require_file
 from vt.engine.run.batch_size import BatchSizeHook
 from vt.engine.run.launch import build_prepared
 from vt.engine.run.record import digest_config, record_training
@@ -36,7 +36,7 @@ def train(args: argparse.Namespace) -> None:
             notes += check_data(run.data, ('train', 'val'))
         notes += compare_preparation(cfg) if is_new else []
         if args.skip_data_check:
-            cfg.default_hooks.pop('rehearsal', None)
+            cfg.default_hooks.pop('dry_run', None)
         runner = build_prepared(run)
         runner.is_repeatable = True
         runner.start_from(replace(start, notes=tuple(notes)), args.new_schedule)
@@ -59,7 +59,7 @@ def find_batch_size(args: argparse.Namespace) -> None:
     hook = BatchSizeHook()
     with TemporaryDirectory() as folder:
         cfg.work_dir, cfg.log_level = folder, 'WARNING'
-        for name in ('rehearsal', 'preemption'):
+        for name in ('dry_run', 'preemption'):
             cfg.default_hooks.pop(name, None)
         runner = build_prepared(run)
         runner.register_hook(hook)
@@ -74,7 +74,7 @@ def find_batch_size(args: argparse.Namespace) -> None:
 
 def training_run(args: argparse.Namespace) -> Run:
     """Return the run for the arguments of ``vt train``."""
-    run = prepare(args.config, Request.of(args))
+    run = prepare(args.config, RunOptions.of(args))
     for name in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
         if not run.cfg.get(name):
             raise UserError(f'training requires {name} in the config')

@@ -17,7 +17,7 @@ from rich.progress import track
 
 from vt.datasets.bands import LoadBands
 from vt.datasets.folder_contents import MOST_FILES, unused_reason
-from vt.datasets.rows import PREFIX
+from vt.datasets.table_dataset import PREFIX
 from vt.engine.config.data import Data
 from vt.engine.config.parts import find_wrapper, leaves, steps_in
 from vt.engine.config.steps import HELD_OUT
@@ -28,7 +28,7 @@ from vt.hints import as_typed
 from vt.untrusted_text import check_class_names
 
 from .labels import Labels, find_label_problems, find_values, labels_of
-from .samples import Problem, Sample, SampleReader, infos_of, missing
+from .samples import Problem, Sample, SampleReader, iter_data_infos, missing
 
 MOST_LISTED, MOST_READ = 20_000, 2_000  # files of a list that are looked up, and samples that are read, before a run
 SECONDS = 1.0  # time in which samples of a split are read before a run
@@ -92,7 +92,7 @@ class Source:
     problems: list[Problem] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Sample]:
-        for index, info in enumerate(infos_of(self.dataset)):  # one by one, since there may be millions
+        for index, info in enumerate(iter_data_infos(self.dataset)):  # one by one, since there may be millions
             yield self.samples.get(index) or self.reader.describe(info)
 
     @property
@@ -252,7 +252,9 @@ def find_left_out(dataset: BaseDataset) -> Iterator[Problem]:
 
 
 def _used_files(dataset: BaseDataset, keys: Iterable[str]) -> dict[str, set[str]]:
-    return {key: {os.path.normpath(str(info[key])) for info in infos_of(dataset) if info.get(key)} for key in keys}
+    return {
+        key: {os.path.normpath(str(info[key])) for info in iter_data_infos(dataset) if info.get(key)} for key in keys
+    }
 
 
 def find_problems(sources: Sequence[Source]) -> list[tuple[str, Problem]]:

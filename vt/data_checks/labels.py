@@ -97,7 +97,7 @@ def find_label_problems(splits: Sequence[Labels]) -> Iterator[tuple[str, Problem
             own = replace(same, counts=same.counts + own.counts, total=total, masks=masks)
         parts[own.split, own.names] = own
     for own in parts.values():
-        yield from ((own.split, problem) for problem in find_gaps(own))
+        yield from ((own.split, problem) for problem in find_label_gaps(own))
     yield from compare_classes(splits)
 
 
@@ -127,7 +127,7 @@ def _class(name: str | None) -> str:
     return 'no class' if name is None else f'the class {name!a}'  # escaped, as names may look alike
 
 
-def find_gaps(own: Labels) -> Iterator[Problem]:
+def find_label_gaps(own: Labels) -> Iterator[Problem]:
     """Yield a problem about classes without samples or pixels.
 
     A single class in the training data is an error (kind ``'one class'``), unless it is one that some images have and

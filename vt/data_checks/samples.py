@@ -27,7 +27,7 @@ from vt.video.decoders import open_video
 GOOD_MODES = ('1', 'L', 'LA', 'P', 'PA', 'RGB', 'RGBA', 'RGBX', 'CMYK', 'YCbCr')
 SIXTEEN_BIT = ('I;16', 'I;16B', 'I;16L', 'I;16N')
 MASK_MODES = ('1', 'L', 'P')
-READ, READ_PIXELS = 32, 128_000_000  # maximum number of frames and pixels in memory
+MAX_FRAMES, MAX_PIXELS_READ = 32, 128_000_000  # maximum number of frames and pixels in memory
 MIRRORED = (2, 3, 4)  # EXIF orientations that keep height and width
 
 
@@ -118,12 +118,12 @@ class SampleReader:
         """Read the files of one sample, given its information in the data set."""
         sample = self.describe(info)
         for step, path, look in (
-            (self.load_image, sample.path, self._look_at_image),
-            (self.load_clips, sample.path, self._look_at_video),
-            (self.load_mask, info.get('seg_map_path'), self._look_at_mask),
+            (self.load_image, sample.path, self._check_image),
+            (self.load_clips, sample.path, self._check_video),
+            (self.load_mask, info.get('seg_map_path'), self._check_mask),
         ):
             if step is not None and path:
-                sample.problems = [*sample.problems, *self._look(look, step, path, info, sample)]
+                sample.problems = [*sample.problems, *self._check(look, step, path, info, sample)]
         return sample
 
     def _outside(self, labels: list[int], ignored: int | None = None) -> list[str]:
@@ -137,7 +137,7 @@ class SampleReader:
             if not (0 <= label < number or label == ignored)
         ]
 
-    def _look(self, look: Callable, step: Load, path: str, info: dict, sample: Sample) -> list[Problem]:
+    def _check(self, look: Callable, step: Load, path: str, info: dict, sample: Sample) -> list[Problem]:
         backend_args = getattr(step, 'backend_args', None) or {}
         is_local = '://' not in path and backend_args.get('backend', 'local') == 'local'
         if is_local and not os.path.isfile(path):
@@ -152,7 +152,7 @@ class SampleReader:
             words = why_unread(path) or f'cannot be read: {describe(error) or in_one_line(error)}'
             return [Problem('unreadable', path, words)]
 
-    def _look_at_image(self, step: Load, path: str, file: BytesIO, info: dict, sample: Sample) -> Wrong:
+    def _check_image(self, step: Load, path: str, file: BytesIO, info: dict, sample: Sample) -> Wrong:
         if isinstance(step, LoadBands):
             image = step.read(path)
             sample.mode = f'with {image.shape[2]} channels of {image.dtype}'
@@ -171,21 +171,21 @@ class SampleReader:
                     advice = "imdecode_backend='cv2'" if sample.mode in SIXTEEN_BIT else 'vt.LoadBands'
                     yield 'mode', f'has mode {sample.mode}, which Pillow does not scale: use {advice}'
                     return
-                yield from _look_at_pixels(opened)
+                yield from _check_pixels(opened)
             image = step(dict(img_path=path))['img']
         sample.size, sample.sums = image.shape[:2], sums_of(image) if self.whole else None
 
-    def _look_at_video(self, step: LoadClips, path: str, file: BytesIO, info: dict, sample: Sample) -> Wrong:
+    def _check_video(self, step: LoadClips, path: str, file: BytesIO, info: dict, sample: Sample) -> Wrong:
         video = open_video(path)
         number = sample.num_frames = video.num_frames
         sample.mode, sample.size = f'at {video.fps:.4g} frames/s', video.size
-        length = max(1, min(READ, READ_PIXELS // math.prod(video.size)))
+        length = max(1, min(MAX_FRAMES, MAX_PIXELS_READ // math.prod(video.size)))
         parts = [range(first, min(first + length, number)) for first in range(0, number, length)]
         for part in parts if self.whole else [[0, number - 1]]:
             video.read(part)
         yield from ()
 
-    def _look_at_mask(self, step: Load, path: str, file: BytesIO, info: dict, sample: Sample) -> Wrong:
+    def _check_mask(self, step: Load, path: str, file: BytesIO, info: dict, sample: Sample) -> Wrong:
         check_image_size(file, path)
         with Image.open(file) as opened:
             mode, kind = opened.mode, opened.format
@@ -210,7 +210,7 @@ class SampleReader:
             yield 'label', words
 
 
-def _look_at_pixels(opened: Image.Image) -> Wrong:
+def _check_pixels(opened: Image.Image) -> Wrong:
     """Yield what is lost when an image is read with 8 bits and as a single frame."""
     if cv2.__version__ < '5':  # OpenCV 4 accepts truncated images
         opened.load()
@@ -222,7 +222,7 @@ def _look_at_pixels(opened: Image.Image) -> Wrong:
         yield 'depth', f'has 16 bits with {levels}: scale them, or use vt.LoadBands'
 
 
-def infos_of(dataset: BaseDataset) -> Iterable[dict]:
+def iter_data_infos(dataset: BaseDataset) -> Iterable[dict]:
     """Return the information of all samples of a data set; do not change it."""
     infos = getattr(dataset, 'data_list', None)
     if isinstance(infos, Sequence) and len(infos) == len(dataset):  # not serialised, so no copy is needed

@@ -13,7 +13,7 @@ from mmengine import fileio
 from PIL import Image
 
 from vt.errors import UserError
-from vt.files import interpreting
+from vt.files import parse_errors
 from vt.image_bounds import NUMPY, TIFF, check_image_size
 from vt.registry import TRANSFORMS
 from vt.untrusted_text import printable
@@ -73,7 +73,7 @@ def read_bands(content: bytes, name: str, channels_first: bool = False) -> np.nd
         channels_first: see :class:`LoadBands`.
     """
     is_image = check_image_size(BytesIO(content), name)
-    with interpreting(name):
+    with parse_errors(name):
         if content.startswith(NUMPY):
             image = np.lib.format.read_array(BytesIO(content), allow_pickle=False)
             image = np.moveaxis(image, 0, -1) if channels_first and image.ndim == 3 else image

@@ -10,7 +10,7 @@ from mmseg.datasets import BaseSegDataset
 from vt.registry import DATASETS
 
 from .digits import load_handwriting
-from .generated import Seeded, to_bytes
+from .procedural_dataset import Seeded, to_bytes
 
 SIZE = 128  # height and width of a scene
 DIGIT_SIZES = (40, 56)  # range of the side of a digit's cell

@@ -13,7 +13,7 @@ from vt.registry import DATASETS
 FOLDERS = 'data/fashion-mnist', '/usr/share/datasets/fashion-mnist'  # the second: Debian's dataset-fashion-mnist
 HELD_OUT = 5000  # number of training images at the end of the file for choosing settings
 # File of each split, and the part to use.
-SPLITS = {
+SPLIT_FILES = {
     'train': ('train', slice(None)),
     'test': ('t10k', slice(None)),
     'fit': ('train', slice(-HELD_OUT)),
@@ -49,14 +49,14 @@ class FashionMNIST(BaseDataset):
     METAINFO = Published.METAINFO
 
     def __init__(self, data_root: str | None = None, split: str = 'train', edge: int = 0, **kwargs) -> None:
-        if split not in SPLITS:
-            raise UserError(f'FashionMNIST: split={split!r} must be one of {", ".join(SPLITS)}')
+        if split not in SPLIT_FILES:
+            raise UserError(f'FashionMNIST: split={split!r} must be one of {", ".join(SPLIT_FILES)}')
         self.split, self.edge, self.image_size = split, edge, (28 + 2 * edge, 28 + 2 * edge)
         super().__init__(ann_file='', data_root=data_root or '', test_mode=split in ('test', 'held-out'), **kwargs)
 
     def load_data_list(self) -> list[dict]:
         """Return one dict per image, in the order of the files."""
-        name, chosen = SPLITS[self.split]
+        name, chosen = SPLIT_FILES[self.split]
         folder = find_folder(self.data_root)
         images = read_array(folder / f'{name}-images-idx3-ubyte', (-1, 28, 28))[chosen]
         labels = read_array(folder / f'{name}-labels-idx1-ubyte', (-1,))[chosen]

@@ -10,7 +10,7 @@ from vt.errors import UserError
 from vt.private_names import name_classes
 from vt.registry import DATASETS
 
-from .rows import PREFIX, Column, folder_of, open_rows, values_of
+from .table_dataset import PREFIX, Column, folder_of, open_rows, values_of
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -50,7 +50,7 @@ class HuggingFaceDataset(BaseDataset):
     Nothing is downloaded. It needs the package ``datasets``.
 
     Args:
-        data_root, split: data set, see :func:`vt.datasets.rows.open_rows`.
+        data_root, split: data set, see :func:`vt.datasets.table_dataset.open_rows`.
         image: column of the images: ``datasets.Image``, or bytes of files; also of videos.
         label: column of the labels: ``ClassLabel``, whose names are the classes, or whole numbers. None for images
             without labels.

@@ -9,7 +9,7 @@ from vt.errors import UserError
 from vt.files import read_names
 from vt.registry import DATASETS
 
-from .rows import PREFIX, Column, folder_of, open_rows
+from .table_dataset import PREFIX, Column, folder_of, open_rows
 
 
 @DATASETS.register_module()
@@ -20,7 +20,7 @@ class HuggingFaceSegDataset(BaseSegDataset):
     is a losslessly compressed image, such as a PNG, with one 8-bit label per pixel.
 
     Args:
-        data_root, split: data set, see :func:`vt.datasets.rows.open_rows`.
+        data_root, split: data set, see :func:`vt.datasets.table_dataset.open_rows`.
         image, mask: columns of images and masks; ``mask=None`` without masks.
         classes: class names in the order of labels, or the path of a file with one name per line; also in ``metainfo``.
         metainfo: classes and palette, see :class:`mmseg.datasets.BaseSegDataset`.

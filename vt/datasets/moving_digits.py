@@ -14,7 +14,7 @@ from vt.errors import UserError
 from vt.registry import DATASETS
 
 from .digits import load_ink
-from .generated import Seeded, to_bytes
+from .procedural_dataset import Seeded, to_bytes
 
 DIGIT = 0.5  # height and width of a digit, as a fraction of S
 NOISE = 0.03  # standard deviation of independent noise per pixel

@@ -15,7 +15,7 @@ from vt.private_names import name_classes
 from vt.registry import DATASETS
 from vt.untrusted_text import composed, folded
 
-NAMES = ('labels', 'label', 'classes', 'tags')  # headers of a column of class names
+LABEL_HEADERS = ('labels', 'label', 'classes', 'tags')  # headers of a column of class names
 VALUES = {'0': False, '0.0': False, 'false': False, '1': True, '1.0': True, 'true': True}
 MISSING = ('', 'nan', 'na', 'n/a', 'none', 'null', '-1', '-1.0')  # a cell that nobody filled in, or was sure of
 
@@ -75,7 +75,7 @@ class MultiLabelImages(MultiLabelDataset):
         if len(header) < 2 or len({*header}) < len(header) or header[0].lower().endswith(EXTENSIONS):
             words = 'must name the columns: file,labels, or file and each class once'
             raise UserError(f'{self.ann_file}, line 1 {words}')
-        columns = None if len(header) == 2 and header[1].lower() in NAMES else header[1:]
+        columns = None if len(header) == 2 and header[1].lower() in LABEL_HEADERS else header[1:]
         images: dict[str, list[str]] = {}
         first: dict[str, int] = {}
         missing: Counter[str] = Counter()

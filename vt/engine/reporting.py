@@ -69,7 +69,7 @@ def naming_sample(dataset: Any, index: int) -> Iterator[None]:
 
 
 @contextmanager
-def naming_part(doing: str, cfg: Any = None, model: Any = None, unless: Callable[[], bool] = bool) -> Iterator[None]:
+def error_context(doing: str, cfg: Any = None, model: Any = None, unless: Callable[[], bool] = bool) -> Iterator[None]:
     """Convert an error that is not a user error to a :class:`PartError` of one line.
 
     The line says what the run was doing, in which part it failed, the cause, and where in the user's own code: "while

@@ -15,7 +15,7 @@ from vt.engine.reporting import describe
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
-from .looking import Look, ShownImage, look_at, open_image
+from .inspection import Inspection, ShownImage, inspect_image, open_image
 from .views import STYLE, Models, describe_module, describe_prediction, render
 
 HOST = '127.0.0.1'
@@ -33,32 +33,32 @@ class Panel:
         self.inferencer = inferencer
         with gr.Column(min_width=300):
             gr.HTML(f'<h2>{escape(printable(name))}</h2>')
-            look = gr.State()
+            inspection = gr.State()
             self.choices = [gr.Dropdown([], label=label, interactive=True) for label in ('Module', 'Head')]
             views = gr.HTML()
-        self.outputs = [look, *self.choices, views]
+        self.outputs = [inspection, *self.choices, views]
         options = dict(show_progress='hidden', trigger_mode='always_last', api_visibility='private')
         for choice in self.choices:
-            choice.input(self.draw, [look, *self.choices], [*self.choices, views], **options)
+            choice.input(self.draw, [inspection, *self.choices], [*self.choices, views], **options)
 
     def show(self, source: str | np.ndarray, name: str | None, head: int | None) -> list[Any]:
         """Show an image, or raise a UserError; the selected module and head are kept if the model has them."""
-        look = look_at(self.inferencer, source)
-        return [look, *self.draw(look, name, head)]
+        inspection = inspect_image(self.inferencer, source)
+        return [inspection, *self.draw(inspection, name, head)]
 
-    def draw(self, look: Look, name: str | None, head: int | None) -> list[Any]:
-        """Return the controls, with what the look and the module have, and the views; None means not selected."""
-        views = describe_prediction(look)
-        if not look.modules:
+    def draw(self, inspection: Inspection, name: str | None, head: int | None) -> list[Any]:
+        """Return the controls, with what the inspection and the module have, and the views; None means not selected."""
+        views = describe_prediction(inspection)
+        if not inspection.modules:
             return [gr.update(visible=False)] * 2 + [render('views.html.j2', views=views) + NO_TOKENS]
-        shown = name if name in look.modules else next(iter(look.modules))
-        heads = look.modules[shown].heads
+        shown = name if name in inspection.modules else next(iter(inspection.modules))
+        heads = inspection.modules[shown].heads
         number = head if head in heads else 0
         named = [(str(each) if each else 'mean', each) for each in heads]
         # Values that are still valid are not sent back, since the user may have changed them meanwhile.
-        modules = gr.update(choices=[*look.modules], **({} if shown == name else dict(value=shown)))
+        modules = gr.update(choices=[*inspection.modules], **({} if shown == name else dict(value=shown)))
         numbers = gr.update(choices=named, **({} if number == head else dict(value=number)))
-        views += describe_module(look, shown, number)
+        views += describe_module(inspection, shown, number)
         return [modules, numbers, render('views.html.j2', views=views)]
 
 

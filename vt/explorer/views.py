@@ -19,7 +19,7 @@ from vt.analysis.figures import image_address, shrink
 from vt.apis import ClassificationInferencer, SegmentationInferencer
 from vt.untrusted_text import printable
 
-from .looking import Look, ShownImage, look_at
+from .inspection import Inspection, ShownImage, inspect_image
 
 TILE = 128  # pixels of the longer side
 COLUMNS, MAX_TILES = 4, 64
@@ -56,40 +56,42 @@ class View:
         return image_address(self.figure)
 
 
-def describe_prediction(look: Look) -> list[View]:
+def describe_prediction(inspection: Inspection) -> list[View]:
     """Return views of the image and of the top classes, or of segments and their shares."""
-    kind = 'score' if 'score' in look.predictions[0] else 'share'
-    rows = [{'class': each['name'], f'{kind} (%)': f'{100 * each[kind]:.2f}'} for each in look.predictions[:TOP]]
-    text = 'Classes, highest first.' if look.overlay is None else 'Share of the pixels, largest first.'
-    pixels = (255 * fit(look.image, 2 * TILE).movedim(0, -1)).byte().numpy()
+    kind = 'score' if 'score' in inspection.predictions[0] else 'share'
+    rows = [{'class': each['name'], f'{kind} (%)': f'{100 * each[kind]:.2f}'} for each in inspection.predictions[:TOP]]
+    text = 'Classes, highest first.' if inspection.overlay is None else 'Share of the pixels, largest first.'
+    pixels = (255 * fit(inspection.image, 2 * TILE).movedim(0, -1)).byte().numpy()
     views = [
         View('Image', 'As the network sees it.', 'image', figure=pixels),
         View('Prediction', text, 'prediction', rows=rows),
     ]
-    if look.overlay is not None:
-        overlay = shrink(look.overlay, 2 * TILE)
+    if inspection.overlay is not None:
+        overlay = shrink(inspection.overlay, 2 * TILE)
         views.append(View('Segments', 'The prediction laid over the image.', 'segments', figure=overlay))
     return views
 
 
-def describe_module(look: Look, name: str, head: int) -> list[View]:
+def describe_module(inspection: Inspection, name: str, head: int) -> list[View]:
     """Return views of a module: attention maps, relation of the tokens, and entropies.
 
     Args:
-        look: result for an image.
+        inspection: result for an image.
         name: name of the module.
         head: number of a head, from 1; 0, or a head that a part does not have, for the mean over heads.
     """
-    module, views = look.modules[name], []
+    module, views = inspection.modules[name], []
     if module.maps is not None:
         maps = of_head(module.maps, head)
         cells = f'on a grid of {maps.shape[1]} x {maps.shape[2]} cells'
         text = f'Bright where a token looks: {_numbered(maps)}, {cells}. {SCALE} {RANGES}'
-        views.append(View('Where each token looks', text, 'tokens', figure=draw_sheet(look.image, times_uniform(maps))))
+        views.append(
+            View('Where each token looks', text, 'tokens', figure=draw_sheet(inspection.image, times_uniform(maps)))
+        )
     if module.reads is not None:
         reads = of_head(module.reads, head)
         text = f'Bright where the pixels take much from a token: {_numbered(reads)}. {SCALE} {RANGES}'
-        figure = draw_sheet(look.image, times_uniform(reads, 3))  # of all tokens, among which a pixel chooses
+        figure = draw_sheet(inspection.image, times_uniform(reads, 3))  # of all tokens, among which a pixel chooses
         views.append(View('Where each token is read', text, 'reads', figure=figure))
     if module.relation is not None:
         relation = of_head(module.relation, head)
@@ -173,10 +175,11 @@ def write_report(models: Models, images: Sequence[ShownImage]) -> str:
     for image in images:
         described = []
         for model, inferencer in models.items():
-            look = look_at(inferencer, image.source)
+            inspection = inspect_image(inferencer, image.source)
             modules = {
-                name: [describe_module(look, name, head) for head in look.modules[name].heads] for name in look.modules
+                name: [describe_module(inspection, name, head) for head in inspection.modules[name].heads]
+                for name in inspection.modules
             }
-            described.append((model, describe_prediction(look), modules.items()))
+            described.append((model, describe_prediction(inspection), modules.items()))
         shown.append((printable(image.caption), described))
     return render('report.html.j2', models=list(models), images=shown, style=STYLE)

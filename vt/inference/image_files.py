@@ -16,7 +16,7 @@ from PIL import Image
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
 from vt.errors import MissingFileError, UserError
-from vt.files import interpreting
+from vt.files import parse_errors
 from vt.image_bounds import TIFF, check_image_size
 
 Read = TypeVar('Read')
@@ -41,7 +41,7 @@ def load_image(path: str | Path, load: Callable[[], Read | None], explain: Calla
     if not os.path.isfile(path):
         raise MissingFileError(f'there is no image {path}')
     loaded = None
-    with interpreting(path), suppress(AssertionError):  # mmcv's, of what OpenCV does not read
+    with parse_errors(path), suppress(AssertionError):  # mmcv's, of what OpenCV does not read
         loaded = load() if check_image_size(path) else None
     if loaded is None:
         raise UserError(f'{path} {explain(path) or "is not a readable image"}')
@@ -73,7 +73,7 @@ def read_georeference(image: str) -> ImageFileDirectory_v2 | None:
         header = file.read(8)
         if not header.startswith(TIFF):
             return None
-        with interpreting(image):
+        with parse_errors(image):
             tags = ImageFileDirectory_v2(header + (file.read(8) if header[2] == BIG_TIFF else b''))
             file.seek(tags.next)
             tags.load(file)

@@ -262,7 +262,7 @@ def read_ahead(
             yield waiting.popleft().get()
 
 
-def seen_by(model: nn.Module, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
+def model_input(model: nn.Module, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
     """Return a sample as the network sees it, RGB in 0 to 1, and the network's input, ``(1, 3, ...)``.
 
     An image is padded, ``(3, height, width)``; a video gives the frames of its first clip, ``(T, 3, height, width)``.

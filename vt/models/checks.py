@@ -12,7 +12,7 @@ from torch import nn
 from vt.errors import UserError
 from vt.registry import MODELS
 
-from .grid import Size, TokenPart, Unchanged
+from .grid import Identity, Size, TokenPart
 
 
 def require_divisible(part: str, name: str, value: int, divisor_name: str, divisor: int) -> None:
@@ -52,7 +52,7 @@ def build_part(config: dict, **defaults: Any) -> TokenPart:
 
 def optional_part(config: dict | None, **defaults: Any) -> TokenPart:
     """As :func:`build_part`; return an identity part if ``config`` is None."""
-    return build_part(config, **defaults) if config else Unchanged()
+    return build_part(config, **defaults) if config else Identity()
 
 
 def optional_norm(config: dict | None, channels: int) -> nn.Module:

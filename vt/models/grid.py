@@ -52,7 +52,7 @@ class TokenPart(nn.Module):
     takes_tokens: bool = False
 
 
-class Unchanged(TokenPart):
+class Identity(TokenPart):
     """Placeholder for an omitted part or projector: return the tokens, or the map, unchanged."""
 
     def forward(self, x: Tensor, other: Size | Tensor) -> Tensor:

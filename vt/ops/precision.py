@@ -13,7 +13,7 @@ _kept: dict[tuple, tuple[tuple[Tensor, ...], Any]] | None = None  # by precision
 
 @contextmanager
 def constant_weights() -> Iterator[None]:
-    """Assume inside a ``with`` block that weights do not change: :func:`of_weights` computes their casts once."""
+    """Assume inside a ``with`` block that weights do not change: :func:`cast_and_cache` computes their casts once."""
     global _kept
     previous, _kept = _kept, {}
     try:
@@ -22,7 +22,7 @@ def constant_weights() -> Iterator[None]:
         _kept = previous
 
 
-def of_weights(dtype: torch.dtype, compute: Callable[..., Any], *weights: Tensor) -> Any:
+def cast_and_cache(dtype: torch.dtype, compute: Callable[..., Any], *weights: Tensor) -> Any:
     """Return ``compute(*weights)``, whose result is in the precision ``dtype``.
 
     In :func:`constant_weights`, without gradients, it is what the first call with these weights and precision returned.
@@ -44,7 +44,7 @@ def cast_as_product(*tensors: Tensor) -> tuple[Tensor, ...]:
     if not has_autocast(device) or tensors[0].dtype == torch.float64:
         return tensors
     dtype = torch.get_autocast_dtype(device)
-    return tuple(of_weights(dtype, lambda weight: weight.to(dtype), tensor) for tensor in tensors)
+    return tuple(cast_and_cache(dtype, lambda weight: weight.to(dtype), tensor) for tensor in tensors)
 
 
 def has_autocast(device: str) -> bool:

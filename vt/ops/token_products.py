@@ -27,7 +27,7 @@ from .dispatch import is_plain
 LIBRARIES = ('blas', 'onednn')
 TRIAL = (128, 1024, 1024)  # M, K, N
 TRIAL_ROUNDS = 5
-LEAD = 1.5  # smallest speed-up at which oneDNN is chosen, well above the noise of the measurement
+SPEEDUP = 1.5  # smallest speed-up at which oneDNN is chosen, well above the noise of the measurement
 LEAST_MULTIPLY_ADDS = 2**23  # for smaller products, oneDNN does not make up for the copy
 LEAST_ROWS = 128  # the same for tokens of products with gradients, which copy a matrix
 
@@ -37,7 +37,7 @@ def choose_token_library(name: str = 'auto') -> str:
 
     Args:
         name: a library, or ``'auto'`` for what the environment variable ``VT_TOKEN_PRODUCTS`` names; if there is none,
-            oneDNN where :func:`onednns_lead`, measured once per process, is at least ``LEAD``.
+            oneDNN where :func:`onednn_speedup`, measured once per process, is at least ``SPEEDUP``.
 
     Raises:
         UserError: an unknown name, or PyTorch was built without oneDNN.
@@ -55,10 +55,10 @@ def choose_token_library(name: str = 'auto') -> str:
 
 @cache
 def _faster_library() -> str:
-    return 'onednn' if torch.backends.mkldnn.is_available() and onednns_lead() >= LEAD else 'blas'
+    return 'onednn' if torch.backends.mkldnn.is_available() and onednn_speedup() >= SPEEDUP else 'blas'
 
 
-def onednns_lead(size: tuple[int, int, int] = TRIAL) -> float:
+def onednn_speedup(size: tuple[int, int, int] = TRIAL) -> float:
     """Measure the speed-up of oneDNN over the BLAS in a product of M, K, N.
 
     It compares the fastest of interleaved runs on one thread, in CPU time of the thread, so that other processes on the

@@ -25,18 +25,21 @@ from vt.engine.config.parts import preparation_of
 from vt.engine.config.pretrained import WEIGHTS
 from vt.engine.config.steps import DISTRIBUTION
 from vt.errors import UserError
-from vt.files import file_in, interpreting, read_json, write_atomically
+from vt.files import file_in, parse_errors, read_json, write_atomically
 from vt.hints import as_typed
 from vt.inference.inputs import Samples
 from vt.untrusted_text import printable
 
-from .saved_types import LEFT_OUT, NAMES, SCOPES, STRINGS, WORD, is_listed
+from .saved_types import LEFT_OUT, NAME_ARGS, SCOPES, STRINGS, WORD, is_listed
 
 CONFIG = 'config.json'
 FORMAT = 4
 KEYS = ('library', 'format', 'scope', 'model', 'pipeline')
 # Classifiers that are saved as an ImageClassifier, with equal predictions, and the parts that it has.
-TAUGHT, PARTS = ('vt.DistilledClassifier', 'vt.TokenLabelClassifier'), ('backbone', 'neck', 'head', 'data_preprocessor')
+DISTILLATION_TYPES, PARTS = (
+    ('vt.DistilledClassifier', 'vt.TokenLabelClassifier'),
+    ('backbone', 'neck', 'head', 'data_preprocessor'),
+)
 TUPLE = 'tuple'  # JSON has no tuples, and the libraries distinguish them from lists
 LARGEST = 2**17  # number that a saved model may contain
 ADVICE = 'give a folder that was written by vt.apis.save_model'
@@ -98,7 +101,7 @@ def _without_training(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     kept = {key: _without_training(item) for key, item in value.items() if key not in LEFT_OUT}
-    if value.get('type') not in TAUGHT:
+    if value.get('type') not in DISTILLATION_TYPES:
         return kept
     return dict({key: item for key, item in kept.items() if key in PARTS}, type='ImageClassifier')
 
@@ -127,7 +130,7 @@ def read_folder(folder: str | PathLike) -> Config:
     """
     path, weights = file_in(folder, CONFIG), file_in(folder, WEIGHTS)
     content = read_json(path, ADVICE, keys=KEYS)
-    with interpreting(path, ADVICE):
+    with parse_errors(path, ADVICE):
         content = {key: _from_json(value) for key, value in content.items()}
         scope, shape = content['scope'], content.get('shape')
         if unknown := [key for key in content if key not in (*KEYS, 'shape')]:
@@ -177,7 +180,7 @@ def check_parts(value: Any, where: str, scope: str, kind: str = 'model', argumen
         for index, item in enumerate(value):
             check_parts(item, f'{where}.{index}', scope, kind, argument)
     elif isinstance(value, str):
-        takes_any = argument in NAMES and WORD.fullmatch(value)
+        takes_any = argument in NAME_ARGS and WORD.fullmatch(value)
         if not (takes_any or value in STRINGS.get(argument, '').split()):
             raise UserError(f'{where}={printable(repr(value), 80)} is not allowed in a saved model')
     elif not (value is None or (isinstance(value, (int, float)) and -LARGEST <= value <= LARGEST)):

@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 
 from vt.errors import UserError
-from vt.files import interpreting, read_json, write_atomically
+from vt.files import parse_errors, read_json, write_atomically
 from vt.image_bounds import EXTENSIONS, check_scores
 from vt.inference.image_files import encode_mask, read_image
 from vt.paths import find_files, mask_paths
@@ -113,7 +113,7 @@ def predict_files(args: argparse.Namespace) -> int:
     if args.masks and not is_segmentor:
         raise UserError('--masks requires a segmentation model: remove --masks')
     onnxruntime.set_default_logger_severity(4)  # errors are in the exceptions
-    with interpreting(args.model, HINT):
+    with parse_errors(args.model, HINT):
         session = onnxruntime.InferenceSession(args.model)
         (given,), (made, *_) = session.get_inputs(), session.get_outputs()
     number = made.shape[1] if made.shape[1] != 1 or not is_segmentor else 2  # one output is the second of two classes

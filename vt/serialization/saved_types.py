@@ -71,7 +71,7 @@ STRINGS = dict(
     stdc_type='STDCNet1 STDCNet2',
     style='pytorch caffe',
 )
-NAMES = ('arch', 'drop', 'positions', 'tied')  # arguments that take any name of architectures and layers
+NAME_ARGS = ('arch', 'drop', 'positions', 'tied')  # arguments that take any name of architectures and layers
 
 
 def is_listed(name: Any, scope: str, kind: str = 'model') -> bool:

@@ -17,7 +17,7 @@ from mmengine.fileio import get
 from vt.errors import FileError
 from vt.image_bounds import check_frames
 
-ROWS = 'rows://'  # start of addresses of :mod:`vt.datasets.rows`
+ROWS = 'rows://'  # start of addresses of :mod:`vt.datasets.table_dataset`
 FORWARD = 32  # largest distance in frames that is decoded sequentially instead of seeking a key frame
 EXACT = 5e-6  # tolerance of the time of a frame, in seconds
 TAIL = 4  # frames from the end at which the search for the last frame starts

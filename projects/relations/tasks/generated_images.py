@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from mmpretrain.datasets import BaseDataset
 
-from vt.datasets.generated import SPLITS, Seeded, to_bytes
+from vt.datasets.procedural_dataset import SPLIT_SEEDS, Seeded, to_bytes
 from vt.errors import UserError
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels; right and bottom are exclusive
@@ -60,8 +60,8 @@ class GeneratedImages(Seeded, BaseDataset):
     def __init__(
         self, classes: Sequence[str], split: str = 'train', num_images: int = 8192, seed: int = 0, **kwargs
     ) -> None:
-        if split not in SPLITS:
-            raise UserError(f'split={split!r} must be one of {", ".join(SPLITS)}')
+        if split not in SPLIT_SEEDS:
+            raise UserError(f'split={split!r} must be one of {", ".join(SPLIT_SEEDS)}')
         self.split, self.num_images, self.seed = split, num_images, seed
         self.num_classes = len(classes)
         self.made: dict[int, tuple] = {}

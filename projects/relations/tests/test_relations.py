@@ -43,14 +43,14 @@ def build(name, number, **options):
     return kind(num_images=number, serialize_data=False, **own, **options)  # which takes longer than the images
 
 
-def infos_of(dataset):
+def iter_data_infos(dataset):
     return [dataset.get_data_info(index) for index in range(len(dataset))]
 
 
 @pytest.mark.parametrize('name', TASKS)
 def test_an_image_follows_from_its_seed_split_and_index(name):
     first, again = build(name, 6), build(name, 6)
-    for info, other in zip(infos_of(first), [again.get_data_info(index) for index in range(5, -1, -1)][::-1]):
+    for info, other in zip(iter_data_infos(first), [again.get_data_info(index) for index in range(5, -1, -1)][::-1]):
         assert np.array_equal(info['img'], other['img'])
         assert (info['gt_label'], info['related']) == (other['gt_label'], other['related'])
         assert info['img'].dtype == np.uint8
@@ -59,7 +59,7 @@ def test_an_image_follows_from_its_seed_split_and_index(name):
         for left, top, right, bottom in (*info['related'], *info['others']):
             assert 0 <= left < right <= width and 0 <= top < bottom <= height  # noqa: PT018
     others = build(name, 6, split='test'), build(name, 6, split='val'), build(name, 6, seed=1)
-    images = [info['img'].tobytes() for dataset in (first, *others) for info in infos_of(dataset)]
+    images = [info['img'].tobytes() for dataset in (first, *others) for info in iter_data_infos(dataset)]
     assert len(set(images)) == 24
     info['img'][:] = 0  # what a pipeline does to its image it does not do to the next epoch's
     assert first.get_data_info(5)['img'].any()
@@ -74,7 +74,7 @@ def test_no_test_image_is_one_that_trains(name):
         kind(split=split, num_images=length, serialize_data=False, **options)
         for split, length in (('train', number), ('test', 2048))
     )
-    trained, tested = ({info['img'].tobytes() for info in infos_of(dataset)} for dataset in (train, test))
+    trained, tested = ({info['img'].tobytes() for info in iter_data_infos(dataset)} for dataset in (train, test))
     assert len(tested) > 2000
     assert not trained & tested
 
@@ -91,7 +91,7 @@ def outlines(image):
 
 @pytest.mark.parametrize(('problem', 'groups'), [(1, {0: [1, 1], 1: [2]}), (7, {0: [2, 2, 2], 1: [3, 3]})])
 def test_outlines_are_the_same_as_the_problem_says(problem, groups):
-    for info in infos_of(SVRT(problem, num_images=60, serialize_data=False)):
+    for info in iter_data_infos(SVRT(problem, num_images=60, serialize_data=False)):
         assert sorted(Counter(outlines(info['img'])).values()) == groups[info['gt_label']]
 
 
@@ -111,7 +111,7 @@ def test_an_outline_is_drawn_as_the_published_generator_does():
 
 def test_items_are_the_same_bit_by_bit_or_all_different():
     for name in ('psvrt', 'psvrt of four'):
-        for info in infos_of(build(name, 100)):
+        for info in iter_data_infos(build(name, 100)):
             boxes = [*info['related'], *info['others']]
             items = [info['img'][top:bottom, left:right, 0].tobytes() for left, top, right, bottom in boxes]
             assert len(set(items)) == len(items) - info['gt_label']
@@ -149,7 +149,7 @@ def answer(kind, asked, question, centres, squares):
 @pytest.mark.parametrize('kind', ['relational', 'non-relational'])
 def test_the_answer_follows_from_the_scene(kind):
     right, asked = 0, Counter()
-    for info in infos_of(SortOfCLEVR(kind, num_images=150, serialize_data=False)):
+    for info in iter_data_infos(SortOfCLEVR(kind, num_images=150, serialize_data=False)):
         scene = read_scene(info['img'])
         asked[scene[1]] += 1
         right += ANSWERS[info['gt_label']] == answer(kind, *scene)
@@ -163,7 +163,7 @@ def test_the_answer_follows_from_the_scene(kind):
 @pytest.mark.parametrize('length', LENGTHS)
 def test_discs_end_one_path_or_two_and_all_else_is_alike(length):
     dataset = Pathfinder(length, num_images=30, serialize_data=False)
-    for index, info in enumerate(infos_of(dataset)):
+    for index, info in enumerate(iter_data_infos(dataset)):
         paths, discs_of = dataset.grow(dataset.stream(index))
         one, two = ([np.hypot(*(a - b)) for a, b in [discs_of[label]]] for label in (1, 0))
         assert one == pytest.approx(two)
@@ -222,7 +222,7 @@ def bound_of(chance, tested):
 )  # fmt: skip
 def test_pixels_and_counts_tell_nothing_to_a_linear_probe(name):
     trained, tested = 1000, 1000
-    infos = infos_of(build(name, trained + tested))
+    infos = iter_data_infos(build(name, trained + tested))
     labels = np.array([info['gt_label'] for info in infos])
     images = np.stack([info['img'][..., 0] for info in infos]).astype(np.float32) / 255  # without colours
     counts = [[(image < 0.25).sum(), (image > 0.75).sum(), image.mean(), image.std()] for image in images]
@@ -241,7 +241,7 @@ def test_sort_of_clevr_is_not_answered_from_pixels_and_hardly_from_counts():
     """The question alone tells 44 %, with the number of circles 71 %, without looking where anything is."""
     trained, tested = 2000, 2000
     dataset = build('sort-of-clevr', trained + tested)
-    infos = infos_of(dataset)
+    infos = iter_data_infos(dataset)
     labels = np.array([info['gt_label'] for info in infos])
     images = np.stack([info['img'] for info in infos]).astype(np.float32) / 255
     asked = [(info['img'][STRIP // 2, 2 + np.arange(3) * (SIZE - STRIP) // 2] == 255).all(axis=-1) for info in infos]
@@ -278,7 +278,7 @@ def test_wrong_settings(make, message):
 def test_numbers_of_dark_pixels_tell_trees_what_the_page_says(name, share):
     """Equal outlines and patterns have an even number of them, which varies more."""
     kind, options, _ = CONFIGURED[name]
-    infos = infos_of(kind(num_images=6000, serialize_data=False, **options))
+    infos = iter_data_infos(kind(num_images=6000, serialize_data=False, **options))
     images = np.stack([info['img'][..., 0] for info in infos])
     dark, labels = (images < 64).sum(axis=(1, 2))[:, None], np.array([info['gt_label'] for info in infos])
     trees = HistGradientBoostingClassifier(max_leaf_nodes=7, max_iter=50, random_state=0).fit(

@@ -76,8 +76,8 @@ def test_what_differs_is_said_and_recorded(edit, rows, kept, begun, whole, tmp_p
     log = log_of(begun)
     assert differing(log) == rows
     assert log.count('The checkpoint and the config differ') == bool(rows)
-    is_told = (DECAY in rows or LAST in rows) and 'new_schedule' not in edit
-    assert ('--new-schedule uses learning rate, decay and schedule of the config' in log) == is_told
+    verbose = (DECAY in rows or LAST in rows) and 'new_schedule' not in edit
+    assert ('--new-schedule uses learning rate, decay and schedule of the config' in log) == verbose
     assert runner.message_hub.get_info('kept_settings').keys() == kept
     settings = json.loads(final_checkpoint(begun)['meta']['settings'])
     assert {key: str(settings.get(key)) for key in rows if key not in (NEXT, LAST)} == {

@@ -45,7 +45,7 @@ def folder(tmp_path_factory):
 
 
 def train(folder, name, count, *arguments, config=None, options=(), env=None):
-    """Train in ``count`` processes, 16 images an iteration, after a rehearsal: the losses, averaged over them."""
+    """Train in ``count`` processes, 16 images an iteration, after a dry run: the losses, averaged over them."""
     options = [f'train_dataloader.batch_size={16 // count}', *options]
     command = ['train.py', config or folder / 'run.py', '--work-dir', folder / name, *arguments]
     results = run_processes(count, *command, cwd=folder, options=options, env=env)

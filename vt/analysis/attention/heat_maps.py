@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
 from vt.errors import UserError
-from vt.inference.inputs import seen_by
+from vt.inference.inputs import model_input
 from vt.models.grid import Size, split_class_tokens, to_map
 from vt.models.visual_transformers.tokenizer import Tokenizer
 
@@ -106,7 +106,7 @@ class HeatMapper:
             The padded image ``(3, height, width)`` and its map ``(height, width)``; or of a video the frames of the
             first clip, ``(T, 3, height, width)``, and ``(T, height, width)``.
         """
-        image, inputs = seen_by(self.model, sample, is_bgr)
+        image, inputs = model_input(self.model, sample, is_bgr)
         return image, *self(inputs, target)
 
 

@@ -16,7 +16,7 @@ from torch.nn.functional import interpolate
 
 from vt.analysis.figures import image_cells
 from vt.errors import UserError
-from vt.inference.inputs import seen_by
+from vt.inference.inputs import model_input
 from vt.models import AttentionTokenizer, PoolingAttention, record_attention
 
 CELL, NOTE = 1.25, 0.2  # inches of a cell, and of a line of text
@@ -52,7 +52,7 @@ def look(model: nn.Module, name: str, sample: dict, is_bgr: bool) -> tuple[Tenso
         averaged over heads.
     """
     part = model.get_submodule(name)
-    images, inputs = seen_by(model, sample, is_bgr)
+    images, inputs = model_input(model, sample, is_bgr)
     with record_attention(model) as records:
         model(inputs, mode='tensor')
     maps = records[name].attention[0].cpu()

@@ -25,7 +25,7 @@ from torch.utils.data import DataLoader
 
 from vt._libraries import importing
 from vt.checkpoints.loading import PretrainedInit
-from vt.engine.config.default_hooks import NAMES
+from vt.engine.config.default_hooks import HOOK_NAMES
 from vt.engine.run.sharding import ShardSettings
 from vt.engine.run.speed_settings import SpeedSettings
 from vt.errors import UserError
@@ -64,7 +64,7 @@ SECTIONS = {
     'val_cfg': [ValLoop],
 }
 # Keys that builders remove before they call a type.
-BESIDE = {
+COMPANION_ARGS = {
     '*_dataloader': ('dataset', 'disable_subprocess_warning', 'num_batch_per_epoch', 'worker_init_fn'),
     '*_hooks.*': ('priority',),
     '*.policies.*': ('magnitude_key',),
@@ -74,12 +74,17 @@ BESIDE = {
     'train_cfg': ('by_epoch', 'max_epochs', 'max_iters'),
 }
 # Arguments in which ``type`` does not name a registered class.
-FOREIGN = {'Albu': 'transforms', 'Albumentations': 'transforms', 'LoRAModel': 'targets', 'vt.LoRAModel': 'targets'}
+NON_REGISTRY_ARGS = {
+    'Albu': 'transforms',
+    'Albumentations': 'transforms',
+    'LoRAModel': 'targets',
+    'vt.LoRAModel': 'targets',
+}
 NO_PARTS = ('runner', 'runner constructor', 'inferencer')  # registries that configs do not use
 imported_scopes: set[Any] = set()  # whose parts have been imported, without messages
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 SIMPLE = (bool, int, float, str, type(None))
-WIDER = ('loss_scale',)  # AmpOptimWrapper also takes a number or a dict
+UNCHECKED_ARGS = ('loss_scale',)  # AmpOptimWrapper also takes a number or a dict
 
 
 def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
@@ -104,8 +109,8 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
             if key.endswith('_dataloader') and part and 'dataset' not in part:
                 raise UserError(f'{key} has no dataset: set {key}.dataset=dict(type=...)')
     _check_length(content.get('train_cfg') or {})
-    for name in {*(content.get('default_hooks') or {})} - {*NAMES}:
-        if near := difflib.get_close_matches(name, NAMES, n=1, cutoff=0.8):
+    for name in {*(content.get('default_hooks') or {})} - {*HOOK_NAMES}:
+        if near := difflib.get_close_matches(name, HOOK_NAMES, n=1, cutoff=0.8):
             raise UserError(f'default_hooks.{name} would add a hook beside {near[0]}: rename it to {near[0]}')
     if not cfg.filename:
         return
@@ -155,10 +160,10 @@ def check_part(part: Any, path: str, scope: str, usual: Any = None) -> None:
         takers = find_types(kind, scope, path)
     arguments = accepted_arguments(takers[0])[0] if takers else {}
     for key, value in part.items():
-        if FOREIGN.get(str(part.get('type'))) != key:
+        if NON_REGISTRY_ARGS.get(str(part.get('type'))) != key:
             default = arguments[key].default if key in arguments else None
             check_part(value, f'{path}.{key}', scope, default.get('type') if isinstance(default, dict) else None)
-    beside = [key for pattern, keys in BESIDE.items() if fnmatch(path, pattern) for key in keys]
+    beside = [key for pattern, keys in COMPANION_ARGS.items() if fnmatch(path, pattern) for key in keys]
     unknown = {built: _unknown(built, part, beside) for built in takers}
     if unknown and all(unknown.values()):
         key = unknown[takers[0]][0]
@@ -247,7 +252,7 @@ def check_values(built: Any, part: dict, path: str) -> None:
         value, where = part.get(name), f'{path}.{name}'.strip('.')
         if value is not None and typing.get_origin(kind) is typing.Literal and value not in typing.get_args(kind):
             raise UserError(f'{where}={shortened(value)} must be one of {", ".join(typing.get_args(kind))}')
-        if value is not None and name not in WIDER and {*kinds} <= {*SIMPLE}:
+        if value is not None and name not in UNCHECKED_ARGS and {*kinds} <= {*SIMPLE}:
             allowed = (*kinds, int) if float in kinds else kinds
             if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in kinds):
                 words = ' or '.join('None' if kind is type(None) else kind.__name__ for kind in kinds)

@@ -16,7 +16,7 @@ from mmpretrain.datasets import CustomDataset as PlainCustomDataset
 from vt.datasets.class_folders import CustomDataset
 from vt.datasets.folder_contents import describe_files, require_class_folders, require_split
 from vt.engine.hooks.num_classes import labels_in
-from vt.engine.reporting import in_one_line, naming_part
+from vt.engine.reporting import error_context, in_one_line
 from vt.errors import UserError
 from vt.private_names import serialize
 from vt.registry import dicts_in
@@ -54,7 +54,7 @@ class Data:
         """Return the data set of a config, perhaps without its samples; ``where`` is its place, for messages."""
         known = next((built for config, built in self._built if are_equal(config, dataset)), None)
         if known is None:
-            with naming_part(f'building {where}'):
+            with error_context(f'building {where}'):
                 known = self._build(dataset)
             self._built.append((copy_plain(dataset), known))
         return known
@@ -67,7 +67,7 @@ class Data:
             OSError: a folder does not exist or cannot be read.
         """
         built, parts = self.build(dataset, where), leaves(dataset)
-        with naming_part(f'loading {where} ({getattr(self.kind_of(parts[0]), "__name__", "")})'):
+        with error_context(f'loading {where} ({getattr(self.kind_of(parts[0]), "__name__", "")})'):
             for part in parts:
                 self._load(part, where)
             if dataset not in parts and hasattr(built, 'full_init'):
@@ -170,7 +170,7 @@ def given(built: Any) -> dict:
     return dict(type=lambda **_: built, lazy_init=True)
 
 
-def enter_num_classes(data: Data, classes: Sequence[str] | None = None) -> None:
+def apply_num_classes(data: Data, classes: Sequence[str] | None = None) -> None:
     """Replace ``num_classes='auto'`` in the model of the config and its preprocessor by a number, in place.
 
     The classes are those of a checkpoint, if given, or of the first of the data sets, inside wrappers, that can be

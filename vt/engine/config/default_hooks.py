@@ -22,11 +22,11 @@ DEFAULT_HOOKS = dict(
     finite_loss=dict(type='vt.FiniteLossHook'),
     preemption=dict(type='vt.PreemptionHook'),
     sync_buffers=dict(type='vt.SyncBuffersHook'),
-    rehearsal=dict(type='vt.RehearsalHook'),
+    dry_run=dict(type='vt.DryRunHook'),
 )
 # Names of mmengine's default hooks; mmengine accepts None only for these.
 OF_MMENGINE = ('runtime_info', 'timer', 'sampler_seed', 'logger', 'param_scheduler', 'checkpoint')
-NAMES = (*OF_MMENGINE, *DEFAULT_HOOKS, 'num_classes', 'visualization')
+HOOK_NAMES = (*OF_MMENGINE, *DEFAULT_HOOKS, 'num_classes', 'visualization')
 SECTIONS = {'default_hooks': HOOKS, 'custom_hooks': HOOKS, 'param_scheduler': PARAM_SCHEDULERS}
 # What compares scores, and its argument that names them.
 COMPARED = {CheckpointHook: 'save_best', EarlyStoppingHook: 'monitor', ReduceOnPlateauParamScheduler: 'monitor'}
@@ -40,7 +40,7 @@ REPLACEMENTS = {
 }
 
 
-def enter_defaults(cfg: Config) -> None:
+def apply_defaults(cfg: Config) -> None:
     """Add the default hooks to a config in place, and replace classes of mmengine by those of VT.
 
     Hooks that the config sets itself are kept; ``default_hooks=dict(NAME=None)`` turns one off. What compares scores

@@ -16,7 +16,7 @@ METHODS = ('weighted', 'focal', 'balanced')
 WEIGHTS = ('class_weight', 'pos_weight')
 
 
-def enter_imbalance(cfg: Config, data: Data) -> list[str]:
+def apply_imbalance(cfg: Config, data: Data) -> list[str]:
     """Apply ``imbalance`` of a training's config in place, by the labels of its training data, and remove the key.
 
     - ``'weighted'`` sets weights in the loss of the head: :func:`class_weights`, or :func:`positive_weights` if each

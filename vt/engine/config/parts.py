@@ -12,7 +12,7 @@ from vt.errors import UserError
 
 LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 # Steps that assume values up to 255, without an error for others.
-EIGHT_BIT = (
+EIGHT_BIT_STEPS = (
     *('AdjustGamma', 'AutoAugment', 'Brightness', 'CLAHE', 'ColorJitter', 'ColorTransform', 'Invert'),
     *('PhotoMetricDistortion', 'RandAugment', 'RandomGrayscale', 'Sharpness', 'Solarize', 'SolarizeAdd'),
 )
@@ -155,5 +155,5 @@ def check_image_channels(cfg: Config) -> None:
                 continue
             if turn:
                 raise UserError(f"vt.LoadBands keeps a file's order of channels: set data_preprocessor.{turn}=False")
-            if wrong := next((kind for kind in kinds if kind in EIGHT_BIT), None):
+            if wrong := next((kind for kind in kinds if kind in EIGHT_BIT_STEPS), None):
                 raise UserError(f'{name}.dataset.pipeline: {wrong} needs 8-bit RGB images: remove it')

@@ -122,13 +122,13 @@ def find_preparation(address: str) -> Preparation | None:
     return Preparation((resize, dict(type='CenterCrop', crop_size=crop)), mean, std, classes=tuple(classes))
 
 
-def prepare_as_published(cfg: Config, address: str | None, is_told: bool = True) -> Preparation | None:
+def prepare_as_published(cfg: Config, address: str | None, verbose: bool = True) -> Preparation | None:
     """Set the preprocessing of published weights in a classifier's config, in place; return it, None for other weights.
 
     Mean and deviation of its preprocessor and the middle of its test pipeline are replaced. Where its backbone gives
     ``image_size``, images have this size, and the margin is in proportion. Of another number of channels than three it
     keeps its own mean and deviation, or takes those of the channels that
-    :func:`vt.checkpoints.formats.recognise.adapt_channels` takes. With ``is_told`` the log says so.
+    :func:`vt.checkpoints.formats.recognise.adapt_channels` takes. With ``verbose`` the log says so.
     """
     found = find_preparation(str(address)) if address else None
     if found is None or 'head' not in cfg.model:
@@ -146,7 +146,7 @@ def prepare_as_published(cfg: Config, address: str | None, is_told: bool = True)
     for dataset in leaves((cfg.get('test_dataloader') or {}).get('dataset')):
         if dataset.get('pipeline'):
             dataset['pipeline'] = _pipeline(dataset['pipeline'], resize, crop)
-    if not is_told:
+    if not verbose:
         return found
     at = '' if height == published else f" at the model's size, not {published}x{published}"
     side = 'shorter side' if 'edge' in resize else 'both sides'
@@ -216,7 +216,7 @@ def read_timm_config(source: str) -> Config:
     name = source.removeprefix(TIMM)
     cfg = Config.fromfile(RECIPE)
     cfg.load_from = f'timm://{name}'
-    prepared = prepare_as_published(cfg, cfg.load_from, is_told=False)
+    prepared = prepare_as_published(cfg, cfg.load_from, verbose=False)
     if prepared is None:
         near = similar_in_timm(name) or 'timm.list_pretrained() lists all'
         raise UserError(f'{source}: timm has no published weights of this name: {near}')

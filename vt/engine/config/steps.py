@@ -19,7 +19,7 @@ from mmengine.utils import import_modules_from_strings
 
 from vt._libraries import import_library
 from vt.checkpoints.reading import Checkpoint, read
-from vt.datasets.folder_contents import SPLITS
+from vt.datasets.folder_contents import SPLIT_NAMES
 from vt.engine.hooks.num_classes import names_in_config
 from vt.engine.reporting import in_one_line
 from vt.engine.run.processes import join_processes
@@ -29,16 +29,16 @@ from vt.hints import as_typed
 from vt.private_names import read_file
 
 from .check_settings import accepted_arguments, check_config, find_types
-from .data import Data, enter_num_classes
-from .default_hooks import enter_defaults
-from .imbalance import enter_imbalance
+from .data import Data, apply_num_classes
+from .default_hooks import apply_defaults
+from .imbalance import apply_imbalance
 from .parts import LOADERS, Preparation, datasets_of, find_wrapper, leaves, model_of, preparation_of, steps_in
 from .pretrained import TIMM, find_weights, prepare_as_published, read_timm_config
 
 DISTRIBUTION = 'visual-transformers'  # name for pip; vt on PyPI is another project
 NUM_FOLDS, FOLD_SEED = 5, 0  # defaults; samples are shuffled by a fixed seed, so that all runs have the same folds
 HELD_OUT = ('KFoldDataset', 'HeldOut')  # wrappers of training data, a part of which validates
-READ = 'image_size'  # the last step of reading
+LAST_READING_STEP = 'image_size'  # the last step of reading
 UNREAD = (UserError, OSError)  # of data that cannot be read
 SIDES = ('scale', 'scales', 'size', 'crop_size', 'target_size')  # arguments of a step of a pipeline, in pixels
 
@@ -49,24 +49,24 @@ def config_steps() -> dict[str, 'Step']:
     Every command takes those up to ``image_size``, see :func:`read_config`; a run takes all.
     """
     return {
-        '--cfg-options': enter_cfg_options,
-        'fold': enter_fold,
-        'defaults of loaders': enter_loaders,
-        'val_fraction': enter_val_fraction,
-        'arguments': enter_arguments,
-        'image_size': enter_image_size,
+        '--cfg-options': apply_cfg_options,
+        'fold': apply_fold,
+        'defaults of loaders': apply_loader_defaults,
+        'val_fraction': apply_val_fraction,
+        'arguments': apply_arguments,
+        'image_size': apply_image_size,
         'check of the settings': lambda run: check_config(run.cfg, run.request.options),
         'processes': lambda run: join_processes(run.cfg),
-        'classes of the data': enter_classes,
-        'imbalance': enter_weights,
-        'mixed precision': lambda run: enter_amp(run.cfg, run.request.amp),
-        'defaults of runs': lambda run: enter_defaults(run.cfg),
-        'tested weights': enter_tested,
+        'classes of the data': apply_classes,
+        'imbalance': apply_class_weights,
+        'mixed precision': lambda run: apply_amp(run.cfg, run.request.amp),
+        'defaults of runs': lambda run: apply_defaults(run.cfg),
+        'tested weights': apply_tested_weights,
     }
 
 
 @dataclass(frozen=True)
-class Request:
+class RunOptions:
     """Options of a run that command-line arguments give in addition to the config.
 
     Attributes:
@@ -94,7 +94,7 @@ class Request:
     checkpoint: str | os.PathLike | bool | None = None
 
     @classmethod
-    def of(cls, args: argparse.Namespace, **others: Any) -> 'Request':
+    def of(cls, args: argparse.Namespace, **others: Any) -> 'RunOptions':
         """Return the options in the arguments of ``vt train`` or ``vt test``, with other attributes."""
         return cls(
             options=args.cfg_options or {},
@@ -121,7 +121,7 @@ class Run:
     """
 
     cfg: Config
-    request: Request = field(default_factory=Request)
+    request: RunOptions = field(default_factory=RunOptions)
     notes: list[str] = field(default_factory=list)
     start: str | None = None
     published: Preparation | None = None
@@ -156,7 +156,7 @@ class Run:
 Step = Callable[[Run], None]
 
 
-def prepare(path: str, request: Request) -> Run:
+def prepare(path: str, request: RunOptions) -> Run:
     """Read a config for a run, check it, and complete it with what every run gets.
 
     A setting that does not exist, has no effect or has an invalid value is a UserError.
@@ -165,7 +165,7 @@ def prepare(path: str, request: Request) -> Run:
     return run
 
 
-def prepare_in_steps(path: str, request: Request) -> Iterator[tuple[str, Run]]:
+def prepare_in_steps(path: str, request: RunOptions) -> Iterator[tuple[str, Run]]:
     """Yield the run of the config in the file, and again after each step of :func:`prepare`, with the step's name."""
     run = Run(_read_file(path), request)
     yield path, run
@@ -176,9 +176,9 @@ def prepare_in_steps(path: str, request: Request) -> Iterator[tuple[str, Run]]:
 
 def complete(cfg: Config, amp: bool = False) -> Run:
     """Return the run of a copy of a config, after the steps of a run; one that is complete does not change."""
-    run = Run(copy.deepcopy(cfg), Request(amp=amp))
+    run = Run(copy.deepcopy(cfg), RunOptions(amp=amp))
     steps = config_steps()
-    for name in [*steps][[*steps].index(READ) + 1 :]:
+    for name in [*steps][[*steps].index(LAST_READING_STEP) + 1 :]:
         steps[name](run)
     return run
 
@@ -193,8 +193,8 @@ def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
         path: path of the config, or ``timm:NAME``.
         options: options of ``--cfg-options`` by their keys, such as ``model.backbone.depth``.
     """
-    steps = prepare_in_steps(path, Request(options or {}))
-    return next(run.cfg for name, run in steps if name == READ)
+    steps = prepare_in_steps(path, RunOptions(options or {}))
+    return next(run.cfg for name, run in steps if name == LAST_READING_STEP)
 
 
 def _read_file(path: str) -> Config:
@@ -256,7 +256,7 @@ def require_file(path: str, what: str) -> None:
         raise MissingFileError(f'there is no {what} {path}')
 
 
-def enter_cfg_options(run: Run) -> None:
+def apply_cfg_options(run: Run) -> None:
     """Apply ``--cfg-options``; ``data_root`` also replaces the data sets' where it was the config's."""
     cfg = run.cfg
     root = cfg.get('data_root')
@@ -317,7 +317,7 @@ def _holds_parts(value: Any) -> bool:
     return any(isinstance(part, dict) and 'type' in part for part in parts)
 
 
-def enter_fold(run: Run) -> None:
+def apply_fold(run: Run) -> None:
     """Apply ``fold`` and ``num_folds``: hold out one fold of the training data for validation.
 
     The folds are those of MMPretrain's ``KFoldDataset``, with the samples shuffled once. If the config tests on its
@@ -338,7 +338,7 @@ def enter_fold(run: Run) -> None:
     _hold_out(cfg, 'fold', dict(type='mmpretrain.KFoldDataset', fold=fold, num_splits=number, seed=FOLD_SEED))
 
 
-def enter_val_fraction(run: Run) -> None:
+def apply_val_fraction(run: Run) -> None:
     """Apply ``val_fraction``: hold out a fraction of each class of the training data for validation.
 
     Where there is no folder of the training split, the data are those in the folder above it.
@@ -372,7 +372,7 @@ def _use_whole_folder(data: dict) -> None:
         return
     above = {key: os.path.dirname(path.rstrip('/')) for key, path in paths.items()}
     folder = os.path.join(data.get('data_root') or '', above['img_path'])
-    splits = [path.name for path in sorted(Path(folder).glob('*/')) if path.name.lower() in SPLITS]
+    splits = [path.name for path in sorted(Path(folder).glob('*/')) if path.name.lower() in SPLIT_NAMES]
     if len(splits) > 1:
         words = f'{folder} has the splits {", ".join(splits)}, not classes: set data_prefix of the data sets'
         raise UserError(f'{words}, such as train_dataloader.dataset.data_prefix={splits[-1]}, without val_fraction')
@@ -402,7 +402,7 @@ def _hold_out(cfg: Config, name: str, options: dict) -> None:
         cfg.test_dataloader = copy.deepcopy(cfg.val_dataloader)
 
 
-def enter_loaders(run: Run) -> None:
+def apply_loader_defaults(run: Run) -> None:
     """Set the defaults of loaders in OpenMMLab's tools, and of data sets ``data_root`` and the names in class files.
 
     The library of the default scope is imported here, whose names the next steps look up.
@@ -422,7 +422,7 @@ def enter_loaders(run: Run) -> None:
                 part['classes'] = read_names(names)
 
 
-def enter_arguments(run: Run) -> None:
+def apply_arguments(run: Run) -> None:
     """Apply the arguments of a run that are settings."""
     cfg, request = run.cfg, run.request
     if request.compiles and not (cfg.get('speed') or {}).get('compile'):  # keep options of compile
@@ -436,7 +436,7 @@ def enter_arguments(run: Run) -> None:
         cfg.auto_scale_lr = dict(cfg.get('auto_scale_lr') or {}, enable=True)
 
 
-def enter_image_size(run: Run) -> None:
+def apply_image_size(run: Run) -> None:
     """Apply ``image_size``: the side in pixels of the images that the model gets in training, which must be square.
 
     All sizes in pipelines, of padding and of sliding windows are scaled by the same factor, so that the last size in
@@ -486,37 +486,37 @@ def _scaled(value: Any, ratio: float) -> Any:
     return round(value * ratio) if _is_size(value) else value
 
 
-def enter_classes(run: Run) -> None:
-    """Apply ``num_classes='auto'``, see :func:`vt.engine.config.data.enter_num_classes`."""
+def apply_classes(run: Run) -> None:
+    """Apply ``num_classes='auto'``, see :func:`vt.engine.config.data.apply_num_classes`."""
     with suppress(*UNREAD if run.request.shows else ()):
         known = run.checkpoint.dataset_meta.get('classes') if run.checkpoint else None
-        enter_num_classes(run.data, known or (run.published and run.published.classes))
+        apply_num_classes(run.data, known or (run.published and run.published.classes))
 
 
-def enter_start(run: Run) -> None:
+def apply_start(run: Run) -> None:
     """Find the requested weights; those of a library also set the preprocessing of images."""
     run.start = find_weights(run.cfg, run.request.checkpoint)
     run.published = prepare_as_published(run.cfg, run.start)
 
 
-def enter_tested(run: Run) -> None:
+def apply_tested_weights(run: Run) -> None:
     """Let a test load the requested weights, which must be complete."""
     if run.request.checkpoint is not None:
-        enter_start(run)
+        apply_start(run)
         require_file(run.start, 'checkpoint')
         run.cfg.load_from = run.start
         hook = dict(type='vt.WeightsMatchHook', whole=True, adapts=run.published is not None)
         run.cfg.merge_from_dict({'default_hooks.weights_match': hook})
 
 
-def enter_weights(run: Run) -> None:
-    """Apply ``imbalance`` of a training, see :func:`vt.engine.config.imbalance.enter_imbalance`."""
+def apply_class_weights(run: Run) -> None:
+    """Apply ``imbalance`` of a training, see :func:`vt.engine.config.imbalance.apply_imbalance`."""
     if run.request.trains:
         with suppress(*UNREAD if run.request.shows else ()):
-            run.notes += enter_imbalance(run.cfg, run.data)
+            run.notes += apply_imbalance(run.cfg, run.data)
 
 
-def enter_amp(cfg: Config, amp: bool) -> None:
+def apply_amp(cfg: Config, amp: bool) -> None:
     """Set mixed precision in a config, in place, if ``--amp`` or mmengine's ``AmpOptimWrapper`` asks for it.
 
     ``optim_wrapper`` gets its type and dtype, and with float16 mmengine's dynamic loss scale; bfloat16 needs none.

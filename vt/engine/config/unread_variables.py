@@ -15,7 +15,7 @@ from pathlib import Path
 from vt.errors import UserError
 
 # What to set here, and its names in other frameworks, in command lines and in OpenMMLab before mmengine.
-ELSEWHERE = {
+SETTING_ALIASES = {
     'optim_wrapper.optimizer.lr': 'lr learning_rate',
     'train_cfg.max_epochs': 'epoch epochs max_epoch max_epochs num_epochs total_epochs',
     'train_cfg.max_iters': 'iters max_iters total_iters',
@@ -83,7 +83,7 @@ def check_variables(path: str | Path, settings: Iterable[str], options: Iterable
                 advice = f'set {shown} instead' if index == 0 else f'set {shown} with {name} again, too'
                 text = f'{file.path}: setting {name} has no effect, because {shown} of a base already used it'
                 raise UserError(f'{text}: {advice}')
-            near = [setting for setting, names in ELSEWHERE.items() if file.bases and name in names.split()]
+            near = [setting for setting, names in SETTING_ALIASES.items() if file.bases and name in names.split()]
             cutoff = 0.6 if index == 0 else 0.7 if file.bases else 0.85
             if index == 0 or '_pipeline' not in name:
                 near += difflib.get_close_matches(name, settings, n=1, cutoff=cutoff)

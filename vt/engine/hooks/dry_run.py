@@ -31,7 +31,7 @@ from torch.utils.hooks import RemovableHandle
 from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import unwrap
 from vt.engine.config.parameter_rules import check_parameter_rules, find_moving_statistics
-from vt.engine.reporting import files_of, naming_part
+from vt.engine.reporting import error_context, files_of
 from vt.engine.score_rules import require_rule, rule_of
 from vt.errors import UserError
 from vt.files import temporary_folder
@@ -44,7 +44,7 @@ MOST_SAVED = 100_000_000  # parameters of a model whose checkpoint is written an
 
 
 @HOOKS.register_module()
-class RehearsalHook(Hook):
+class DryRunHook(Hook):
     """Train, validate, save and draw once before a run starts, or test and draw once, without changing the run.
 
     The batches have the size and shapes of the run, so they need the same memory; the last, smaller batch of an epoch
@@ -83,9 +83,9 @@ class RehearsalHook(Hook):
 
     def _train(self, runner: Runner) -> None:
         runner.model.train()
-        for number, (name, batch) in enumerate(rehearsed_batches(runner.train_dataloader)):
-            with naming_part(f'training on {name}', model=unwrap(runner.model)):
-                runner.model.train_step(batch, WithoutStep(runner.optim_wrapper))
+        for number, (name, batch) in enumerate(dry_run_batches(runner.train_dataloader)):
+            with error_context(f'training on {name}', model=unwrap(runner.model)):
+                runner.model.train_step(batch, NoOpOptimizer(runner.optim_wrapper))
             if number == 0:
                 report_unused(runner)
             runner.optim_wrapper.zero_grad()
@@ -97,14 +97,17 @@ class RehearsalHook(Hook):
         """Return the scores of some batches; their names and types are those of the run, their values are not."""
         model = loop.runner.model.eval()
         evaluator, number = _without_files(loop.evaluator), 0
-        for name, batch in rehearsed_batches(loop.dataloader):
-            with naming_part(f'{doing} {name}', model=unwrap(model)):
+        for name, batch in dry_run_batches(loop.dataloader):
+            with error_context(f'{doing} {name}', model=unwrap(model)):
                 with autocast(enabled=loop.fp16):
                     predictions = step(batch)
                 evaluator.process(data_samples=predictions, data_batch=batch)
                 draw_once(loop.runner, drawing, batch, predictions)
             number += len(predictions)
-        with quiet(logging.ERROR), naming_part(f'{doing} some batches', model=unwrap(model)):  # without a log of scores
+        with (
+            quiet(logging.ERROR),
+            error_context(f'{doing} some batches', model=unwrap(model)),
+        ):  # without a log of scores
             return evaluator.evaluate(number)
 
 
@@ -142,7 +145,7 @@ def describe_inputs(inputs: Tensor) -> str | None:
 def draw_once(runner: Runner, method: str, batch: Any, predictions: list) -> None:
     """Draw one sample of a batch as the visualization hooks of a run will, into a folder that is removed."""
     for hook in [copy(hook) for hook in runner.hooks if getattr(hook, 'enable', False) and hasattr(hook, 'out_dir')]:
-        with naming_part('drawing a sample'), TemporaryDirectory() as folder:
+        with error_context('drawing a sample'), TemporaryDirectory() as folder:
             settings = {name: copy(value) for name, value in vars(hook).items() if isinstance(value, dict)}
             vars(hook).update(settings, out_dir=Path(folder), interval=1)  # MMPretrain's hook keeps the path in a dict
             getattr(hook, method)(runner, 0, batch | dict(inputs=batch['inputs'][:1]), predictions[:1])
@@ -155,7 +158,7 @@ def save_once(runner: Runner) -> None:
         return
     meta = dict(epoch=runner.epoch, iter=runner.iter)
     parts = dict(save_optimizer=hook.save_optimizer, save_param_scheduler=hook.save_param_scheduler, **hook.args)
-    with naming_part('saving a checkpoint'), temporary_folder(Path(runner.work_dir)) as folder:
+    with error_context('saving a checkpoint'), temporary_folder(Path(runner.work_dir)) as folder:
         runner.save_checkpoint(str(folder), 'first.pth', meta=meta, **parts)
         if is_main_process():
             load_checkpoint(folder / 'first.pth')
@@ -221,7 +224,7 @@ def log_parameter_rules(runner: Runner) -> None:
         runner.logger.warning(warning)
 
 
-class WithoutStep:
+class NoOpOptimizer:
     """Wrapper around the optimizer wrapper of a run, with its precision, that does not update weights."""
 
     def __init__(self, wrapper: OptimWrapper) -> None:
@@ -232,7 +235,7 @@ class WithoutStep:
         loss.backward()
 
 
-def rehearsed_batches(loader: DataLoader, size: int | None = None) -> Iterator[tuple[str, Any]]:
+def dry_run_batches(loader: DataLoader, size: int | None = None) -> Iterator[tuple[str, Any]]:
     """Yield batches of samples spread over the data set of a loader, with their names, without using its sampler.
 
     Args:
@@ -246,7 +249,7 @@ def rehearsed_batches(loader: DataLoader, size: int | None = None) -> Iterator[t
         begin, name = index if sizes[0] == 1 else 0, f'the first batch, of {number} samples'
         if number < sizes[0]:
             name = f'the last batch of an epoch, {number} of {sizes[0]} samples (drop_last=True leaves it out)'
-        with naming_part(f'collating {name}'):
+        with error_context(f'collating {name}'):
             batch = loader.collate_fn([deepcopy(samples[(begin + k) % len(samples)]) for k in range(number)])
         yield name, batch
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from vt.datasets.bands import as_rgb
 from vt.engine.config.parts import preparation_of
 from vt.errors import UserError
-from vt.files import replacing
+from vt.files import atomic_write
 from vt.paths import distinct_paths
 from vt.registry import HOOKS
 
@@ -65,7 +65,7 @@ class FigureHook(Hook):
             number = f'{batch_idx * loader.batch_size + index}.png'
             out_file = self.out_dir / self.paths.get(image_path, number)
             pixels = visible(as_strip(image), is_bgr)
-            with replacing(out_file) as part:
+            with atomic_write(out_file) as part:
                 self.draw(np.ascontiguousarray(pixels), sample, str(part))
 
     def draw(self, image: np.ndarray, sample: BaseDataElement, out_file: str) -> None:

@@ -9,7 +9,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch.utils.data import DataLoader
 
-from vt.engine.hooks.dry_run import rehearsed_batches
+from vt.engine.hooks.dry_run import dry_run_batches
 from vt.errors import UserError
 
 MOST_LEFT_OUT = 0.1  # share of the samples that the last, incomplete batch of an epoch may have without a warning
@@ -72,7 +72,7 @@ class BatchSizeHook(Hook):
         runner.model.train()
         try:
             for _ in range(max(2, (runner.cfg.optim_wrapper or {}).get('accumulative_counts', 1))):
-                _, batch = next(rehearsed_batches(runner.train_dataloader, size))
+                _, batch = next(dry_run_batches(runner.train_dataloader, size))
                 begin = time.perf_counter()
                 runner.model.train_step(batch, runner.optim_wrapper)
                 torch.cuda.synchronize()

@@ -15,7 +15,7 @@ from mmengine.runner import Runner
 from torch import Tensor, nn
 
 from vt.checkpoints.weights import unwrap
-from vt.engine.hooks.dry_run import rehearsed_batches, unchanged_buffers
+from vt.engine.hooks.dry_run import dry_run_batches, unchanged_buffers
 from vt.errors import UserError
 from vt.ops.precision import constant_weights
 from vt.private_names import has_hooks
@@ -157,7 +157,7 @@ class TrainGraphsHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         model = runner.model.train()
-        _, batch = next(rehearsed_batches(runner.train_dataloader))
+        _, batch = next(dry_run_batches(runner.train_dataloader))
         data = model.data_preprocessor(batch, True)
         with runner.optim_wrapper.optim_context(model):
             require_same_step(model, data)

@@ -15,7 +15,7 @@ from vt.engine.run.sharding import like
 from vt.errors import UserError
 from vt.registry import HOOKS, LOOPS
 
-from .resumed_settings import settings_of, settle
+from .resumed_settings import reconcile_settings, settings_of
 
 
 @LOOPS.register_module()
@@ -100,7 +100,7 @@ class ResumeHook(Hook):
             words += f': epoch {meta["epoch"] + 1} starts again' if batches else ''
             runner.logger.warning(words)
         self._settings = settings_of(runner)
-        kept = settle(runner, checkpoint, self._settings, length, is_rescaled=bool(of) and of != length)
+        kept = reconcile_settings(runner, checkpoint, self._settings, length, is_rescaled=bool(of) and of != length)
         self._settings |= kept
         hub = checkpoint['message_hub']  # only what is resumed is saved; for another value mmengine fails in training
         hub['resumed_keys'] = dict.fromkeys([*hub['log_scalars'], *hub['runtime_info']], True)

@@ -25,14 +25,14 @@ SEED, PROCESSES = 'randomness.seed', 'number of processes'
 SAMPLES, LABELS = 'number of training samples', 'labels of the training samples (checksum)'
 MOST_LABELS = 10_000  # of which the checksum is
 SCHEDULE = re.compile(r'param_scheduler\b|auto_scale_lr\.|optim_wrapper\.(\w+\.)?(optimizer|paramwise_cfg)\.')
-OF_ONE_START = ('work_dir', 'load_from', 'resume', 'launcher', 'new_schedule')
+PER_LAUNCH_KEYS = ('work_dir', 'load_from', 'resume', 'launcher', 'new_schedule')
 TYPE = 'optim_wrapper.optimizer.type'
 OTHER = ': resume with the optimizer settings of the checkpoint, or start from its weights with load_from'
 
 
 def settings_of(runner: Runner) -> dict[str, Any]:
     """Return all settings of a run by their dotted keys, as plain data."""
-    asked = {key: value for key, value in runner.cfg.to_dict().items() if key not in OF_ONE_START}
+    asked = {key: value for key, value in runner.cfg.to_dict().items() if key not in PER_LAUNCH_KEYS}
     data = _describe(runner.train_dataloader.dataset)
     return {PROCESSES: runner.world_size} | data | dict(flatten(as_data(asked)))
 
@@ -58,7 +58,7 @@ def refuse_other_classes(checkpoint: dict, dataset: Dataset) -> None:
         raise UserError(f'{words} ({len(classes)} classes): {advice}')
 
 
-def settle(
+def reconcile_settings(
     runner: Runner, checkpoint: dict, asked: dict[str, Any], length: int, is_rescaled: bool = False
 ) -> dict[str, Any]:
     """Log a table of differences between a checkpoint and the config, and decide which settings apply.

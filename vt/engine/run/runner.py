@@ -33,12 +33,12 @@ from vt.engine.config.parameter_rules import require_multiplied
 from vt.engine.config.steps import autocast_dtype
 from vt.engine.determinism import seeded_loader
 from vt.engine.hooks.checkpoint import refuse_places
-from vt.engine.reporting import naming_part
+from vt.engine.reporting import error_context
 from vt.engine.run.resumed_settings import refuse_other_classes
 from vt.engine.run.sharding import ShardSettings, checkpoint_of, gather, like, shard_run
 from vt.engine.run.work_directory import Start, start_of, use_work_directory
 from vt.errors import UserError
-from vt.files import interpreting, replacing, write_atomically
+from vt.files import atomic_write, parse_errors, write_atomically
 from vt.logs import log_to
 from vt.models.layer_depths import depths_in_model
 from vt.models.optimize import optimize_for
@@ -77,7 +77,7 @@ class VTRunner(Runner):
     def __init__(self, *args, auto_scale_lr: dict | None = None, optim_wrapper: Any = None, **kwargs) -> None:
         scaling = count_accumulation(auto_scale_lr, optim_wrapper)
         cfg = kwargs.get('cfg') or {}
-        with naming_part('building the run', cfg.to_dict() if isinstance(cfg, Config) else cfg):
+        with error_context('building the run', cfg.to_dict() if isinstance(cfg, Config) else cfg):
             super().__init__(*args, **dict(kwargs, auto_scale_lr=scaling, optim_wrapper=optim_wrapper))
         self._is_built = True
         self.logger.info(f'Environment, config and hooks are in the log: {self.logger.log_file}')
@@ -216,7 +216,7 @@ class VTRunner(Runner):
             self.call_hook('before_save_checkpoint', checkpoint=checkpoint)
             checkpoint = gather(checkpoint)
         if is_main_process():
-            with replacing(Path(out_dir, filename)) as part:
+            with atomic_write(Path(out_dir, filename)) as part:
                 if checkpoint is None:
                     super().save_checkpoint(str(part.parent), part.name, *args, **kwargs)
                 else:
@@ -287,7 +287,7 @@ class VTRunner(Runner):
 
     def _preparing(self, what: str) -> AbstractContextManager:
         """Return a context that names the part in which a run fails before its first iteration."""
-        return naming_part(f'preparing the {what}', self.cfg.to_dict(), self.model, unless=lambda: self._has_begun)
+        return error_context(f'preparing the {what}', self.cfg.to_dict(), self.model, unless=lambda: self._has_begun)
 
     def _register_once(self, hook: Hook) -> None:
         if not any(isinstance(other, type(hook)) for other in self.hooks):  # left from an earlier test
@@ -305,7 +305,7 @@ class VTRunner(Runner):
         """Resume, data errors in one line, and give the optimizer's state the memory layout of its weights."""
         if self.sharding:
             kwargs['map_location'] = 'cpu'  # where the weights are until they are sharded
-        with weights_only(), interpreting(filename):
+        with weights_only(), parse_errors(filename):
             super().resume(filename, *args, **kwargs)
         if isinstance(self.optim_wrapper, OptimWrapper):
             for parameter, state in self.optim_wrapper.optimizer.state.items():

@@ -75,7 +75,7 @@ def use_work_directory(work_dir: str, start: str | None) -> Iterator[Start]:
             has_begun = was_restarted and lock.read().endswith(f', {job}\n')
             if not has_begun:
                 lock.truncate(0)
-            found = choose_start(Path(work_dir), start, has_begun)  # takes time, and may be killed
+            found = select_resume_checkpoint(Path(work_dir), start, has_begun)  # takes time, and may be killed
             choice, held = [replace(found, held=None)], found.held
             lock.truncate(0)
             date = time.strftime('%Y-%m-%d %H:%M:%S')
@@ -118,7 +118,7 @@ def lock_folder(folder: Path) -> Iterator[TextIO]:
         yield file
 
 
-def choose_start(folder: Path, start: str | None, is_own: bool) -> Start:
+def select_resume_checkpoint(folder: Path, start: str | None, is_own: bool) -> Start:
     """Choose the checkpoint that a training in a folder resumes from, see :func:`use_work_directory`.
 
     Args:

@@ -18,7 +18,7 @@ from torch.overrides import has_torch_function
 from vt.ops import project_onto_levels, tokenize_levels
 from vt.ops.dispatch import is_plain
 from vt.ops.maps import to_pixels
-from vt.ops.precision import has_autocast, of_weights
+from vt.ops.precision import cast_and_cache, has_autocast
 from vt.ops.triton_check import is_exporting
 from vt.ops.triton_path import MOST_LEVELS
 from vt.private_names import has_hooks
@@ -143,7 +143,7 @@ def join(kinds: Sequence[Sequence[Tensor]]) -> tuple[Tensor, ...]:
     tensors = [tensor for kind in kinds for tensor in kind]
     if torch.is_grad_enabled():
         return _Join.apply(dtype, len(kinds), *tensors)
-    return of_weights(dtype, lambda *weights: _join(dtype, len(kinds), *weights), *tensors)
+    return cast_and_cache(dtype, lambda *weights: _join(dtype, len(kinds), *weights), *tensors)
 
 
 def _join(dtype: torch.dtype, num_kinds: int, *tensors: Tensor) -> tuple[Tensor, ...]:

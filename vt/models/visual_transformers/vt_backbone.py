@@ -19,7 +19,7 @@ from vt.registry import MODELS
 from .vt_stage import MAP_RMS, HasVTStages, require_out_type
 
 
-class Removed(nn.Module):
+class DroppedPart(nn.Module):
     """Placeholder for a removed part: return the input, or several inputs as a tuple."""
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
@@ -141,4 +141,4 @@ class VTBackbone(HasVTStages, StagedBackbone):
 def _leave_out(backbone: nn.Module, name: str) -> None:
     owner, _, child = name.rpartition('.')
     backbone.get_submodule(name)  # raises an error if there is none
-    setattr(backbone.get_submodule(owner), child, Removed())
+    setattr(backbone.get_submodule(owner), child, DroppedPart())

@@ -13,7 +13,7 @@ from torch.nn.functional import max_pool2d, relu
 
 from vt.errors import UserError
 from vt.models.checks import require_with
-from vt.models.grid import Unchanged
+from vt.models.grid import Identity
 from vt.ops.maps import in_shape_of, to_pixels
 from vt.registry import MODELS
 
@@ -91,9 +91,7 @@ class VTFPN(FPN):
         self.relation = MODELS.build(relation) if relation else nn.Identity()
         if projector is not None:
             projector = PROJECTOR | dict(value_gain=0.1) | widths | projector
-        self.projectors = nn.ModuleList(
-            MODELS.build(projector) if projector else Unchanged() for _ in range(num_levels)
-        )
+        self.projectors = nn.ModuleList(MODELS.build(projector) if projector else Identity() for _ in range(num_levels))
 
     def forward(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Compute the pyramid.

@@ -6,7 +6,7 @@ Letters: N batch, C map channels, H and W map size, L tokens, C_T token channels
 from torch import Tensor, nn
 
 from vt.models.checks import check_shape
-from vt.models.grid import Unchanged
+from vt.models.grid import Identity
 from vt.registry import MODELS
 
 # Parts of the published model.
@@ -48,7 +48,7 @@ class VTModule(nn.Module):
         self.tokenizer = _build(tokenizer, TOKENIZER | widths)
         usual = RELATION | dict(token_channels=token_channels)
         self.relation = nn.Identity() if relation is None else _build(relation, usual)
-        self.projector = Unchanged() if projector is None else _build(projector, PROJECTOR | widths)
+        self.projector = Identity() if projector is None else _build(projector, PROJECTOR | widths)
         pixels, tokens = (2, in_channels, 16, 15), (2, getattr(self.tokenizer, 'num_tokens', 16), token_channels)
         check_shape(self.tokenizer, '(N, num_tokens, token_channels)', tokens, pixels, tokens)
         check_shape(self.relation, 'that of the tokens, (N, L, C_T)', tokens, tokens)

@@ -9,7 +9,7 @@ from torch import Tensor, cat, nn, zeros
 
 from vt.errors import UserError
 from vt.models.checks import build_part, check_tokens, optional_norm
-from vt.models.grid import Size, TokenPart, Unchanged
+from vt.models.grid import Identity, Size, TokenPart
 from vt.ops.maps import scaled
 from vt.registry import MODELS
 
@@ -118,7 +118,7 @@ class Block(TokenPart):
         if rezero and branch.get('layer_scale') is not None:
             raise UserError('Block: rezero and layer_scale are both set; remove one of them')
         self.attention = Branch(attend, **options)
-        self.between = Unchanged()
+        self.between = Identity()
         if between:
             self.between = Residual(build_part(between, channels=channels), **options | dict(drop_path=0.0))
         self.feed_forward = Branch(feed, **options | (feed_forward_branch or {}))

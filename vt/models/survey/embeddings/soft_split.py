@@ -9,7 +9,7 @@ from vt.models.grid import Size, TokenPart, to_map
 from vt.ops.attend import attend
 from vt.registry import MODELS
 
-SPLITS = ((7, 4, 2), (3, 2, 1), (3, 2, 1))  # kernel, stride and padding of each split
+SOFT_SPLITS = ((7, 4, 2), (3, 2, 1), (3, 2, 1))  # kernel, stride and padding of each split
 
 
 class NarrowingTransformer(nn.Module):
@@ -58,7 +58,7 @@ class SoftSplit(TokenPart):
 
     def __init__(self, in_channels: int, channels: int, token_channels: int = 64) -> None:
         super().__init__()
-        first, second, third = (kernel**2 for kernel, _, _ in SPLITS)
+        first, second, third = (kernel**2 for kernel, _, _ in SOFT_SPLITS)
         self.transformers = nn.ModuleList(
             NarrowingTransformer(wide, token_channels) for wide in (first * in_channels, second * token_channels)
         )
@@ -66,8 +66,8 @@ class SoftSplit(TokenPart):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Size]:
         """Image ``(N, in_channels, height, width)`` to tokens ``(N, P, C)`` and the size of their grid."""
-        x, size = _split(x, *SPLITS[0])
-        for transform, split in zip(self.transformers, SPLITS[1:]):
+        x, size = _split(x, *SOFT_SPLITS[0])
+        for transform, split in zip(self.transformers, SOFT_SPLITS[1:]):
             x, size = _split(to_map(transform(x, size), size), *split)
         return self.project(x), size
 

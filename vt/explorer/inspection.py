@@ -19,7 +19,7 @@ from vt.datasets.bands import as_rgb, read_bands
 from vt.engine.config.parts import preparation_of
 from vt.engine.hooks.visualization import visible
 from vt.image_bounds import check_image_size
-from vt.inference.inputs import read_image, seen_by
+from vt.inference.inputs import model_input, read_image
 from vt.inference.test_set import build_test_set, name_class, spread_over_classes
 from vt.models import AttentionTokenizer, Record, record_attention
 
@@ -64,7 +64,7 @@ class Module:
 
 
 @dataclass
-class Look:
+class Inspection:
     """Prediction and attention of a model for one image.
 
     Attributes:
@@ -81,10 +81,12 @@ class Look:
 
 
 @torch.no_grad()
-def look_at(inferencer: ClassificationInferencer | SegmentationInferencer, source: str | np.ndarray) -> Look:
+def inspect_image(
+    inferencer: ClassificationInferencer | SegmentationInferencer, source: str | np.ndarray
+) -> Inspection:
     """Predict for an image, a path or BGR ``(height, width, 3)`` uint8, and record the attention of the model."""
     model, sample = inferencer.model, inferencer.pipeline(source)
-    image, inputs = seen_by(model, sample, inferencer.pipeline.prepared.is_bgr)
+    image, inputs = model_input(model, sample, inferencer.pipeline.prepared.is_bgr)
     with record_attention(model) as records:
         (prediction,) = inferencer.forward(pseudo_collate([sample]))
         if inferencer.predicts_maps:  # the prediction may use sliding windows
@@ -94,7 +96,7 @@ def look_at(inferencer: ClassificationInferencer | SegmentationInferencer, sourc
         pixels = (255 * image).byte().permute(1, 2, 0)[: sample['inputs'].shape[-2], : sample['inputs'].shape[-1]]
         overlay = inferencer.draw(np.ascontiguousarray(pixels.numpy()), prediction.cpu())
     predictions = inferencer.describe(prediction)['predictions']
-    return Look(image, predictions, overlay, find_modules(model, records))
+    return Inspection(image, predictions, overlay, find_modules(model, records))
 
 
 def find_modules(model: nn.Module, records: dict[str, Record]) -> dict[str, Module]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-SPLITS = dict(train=0, test=1, val=2)
+SPLIT_SEEDS = dict(train=0, test=1, val=2)
 
 
 def to_bytes(image: np.ndarray) -> np.ndarray:
@@ -18,4 +18,4 @@ class Seeded:
 
     def stream(self, index: int, *purpose: int) -> np.random.Generator:
         """Return the random generator of a sample; other purposes give independent generators."""
-        return np.random.default_rng((self.seed, SPLITS[self.split], index, *purpose))
+        return np.random.default_rng((self.seed, SPLIT_SEEDS[self.split], index, *purpose))

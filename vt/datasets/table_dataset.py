@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from mmengine.fileio import BaseStorageBackend, register_backend
 
 from vt.errors import MissingFileError, UserError
-from vt.files import file_in, interpreting, read_json
+from vt.files import file_in, parse_errors, read_json
 from vt.image_bounds import check_image_size
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyarrow import ChunkedArray
 
 PREFIX = 'rows'
-SPLITS, STATE = 'dataset_dict.json', 'state.json'  # files that ``save_to_disk`` writes
+SPLITS_FILE, STATE_FILE = 'dataset_dict.json', 'state.json'  # files that ``save_to_disk`` writes
 HINT = 'data_root must be a folder written by save_to_disk of datasets'
 
 
@@ -102,7 +102,7 @@ def values_of(rows: 'Dataset', name: str, where: str) -> 'ChunkedArray':
 
 def folder_of(data_root: str, split: str) -> Path:
     """Return the folder of a split: that of its name, or ``data_root`` of one data set, which is its only split."""
-    return Path(data_root, split) if Path(data_root, SPLITS).is_file() else Path(data_root)
+    return Path(data_root, split) if Path(data_root, SPLITS_FILE).is_file() else Path(data_root)
 
 
 def open_rows(data_root: str, split: str) -> 'Dataset':
@@ -123,10 +123,10 @@ def open_rows(data_root: str, split: str) -> 'Dataset':
     except ImportError as error:
         raise UserError('this data set requires datasets: pip install datasets') from error
     root, folder = Path(data_root), folder_of(data_root, split)
-    with interpreting(root, HINT):
-        if root != folder and split not in (names := read_json(root / SPLITS, HINT, keys=('splits',))['splits']):
+    with parse_errors(root, HINT):
+        if root != folder and split not in (names := read_json(root / SPLITS_FILE, HINT, keys=('splits',))['splits']):
             raise UserError(f'{root} has no split {split!r}; its splits are {", ".join(map(str, names))}')
-        state = read_json(file_in(root, folder.relative_to(root) / STATE), HINT, keys=('_data_files',))
+        state = read_json(file_in(root, folder.relative_to(root) / STATE_FILE), HINT, keys=('_data_files',))
         if root == folder and state.get('_split') not in (None, split):
             raise UserError(f'{root} is the split {state["_split"]!r}, not {split!r}: correct split or data_root')
         files = [file_in(root, folder.relative_to(root) / file['filename']) for file in state['_data_files']]

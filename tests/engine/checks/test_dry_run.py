@@ -1,4 +1,4 @@
-"""The batches that a rehearsal tries, and what it says of inputs, rules and parameters that the loss does not reach."""
+"""The batches that a dry run tries, and what it says of inputs, rules and parameters that the loss does not reach."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 import vt
 from vt.engine.determinism import NumberedSampler
 from vt.engine.hooks.checkpoint import CheckpointHook
-from vt.engine.hooks.dry_run import RehearsalHook, check_scores, describe_inputs, rehearsed_batches, save_once
+from vt.engine.hooks.dry_run import DryRunHook, check_scores, describe_inputs, dry_run_batches, save_once
 from vt.errors import UserError
 
 SGD = dict(type='SGD', lr=0.1)
@@ -43,11 +43,11 @@ def numbered(data, **options):  # as in a run
     ],
 )
 def test_the_last_batch_of_an_epoch_is_tried_too(loader, sizes):
-    found = [batch for _, batch in rehearsed_batches(loader)]
+    found = [batch for _, batch in dry_run_batches(loader)]
     assert [len(batch['inputs']) for batch in found] == sizes
     if sizes == [1, 1]:
         assert not torch.equal(found[0]['inputs'][0], found[1]['inputs'][0])
-    assert [len(batch['inputs']) for _, batch in rehearsed_batches(loader, 2)] == [2]
+    assert [len(batch['inputs']) for _, batch in dry_run_batches(loader, 2)] == [2]
 
 
 def build_for_training(runner):
@@ -88,7 +88,7 @@ def test_parameters_without_gradient_are_named_and_weights_stay(tmp_path):
     runner.model.frozen = torch.nn.Linear(2, 2).requires_grad_(False)
     before = {name: value.clone() for name, value in runner.model.state_dict().items()}
     build_for_training(runner)
-    RehearsalHook().before_train(runner)
+    DryRunHook().before_train(runner)
     (log,) = tmp_path.rglob('*.log')
     line = 'the loss does not depend on 2 parameters: spare.weight, spare.bias: they are not trained'
     assert log.read_text().count(line) == 1
