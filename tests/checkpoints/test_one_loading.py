@@ -303,5 +303,5 @@ def test_a_stem_answers_a_constant_image_as_before(name, number, lines):
 def test_files_of_other_numbers_than_three_are_refused():
     config, _ = BACKBONES['DeiT']
     file, model = build(config, in_channels=4), build(config, in_channels=2)
-    with pytest.raises(UserError, match='has shape .*, not'):
+    with pytest.raises(UserError, match=r'has shape .*, not'):
         load_part(model, dict(state_dict=file.state_dict()))

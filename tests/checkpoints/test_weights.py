@@ -261,7 +261,7 @@ def test_tensors_at_the_input_are_no_classifier(key):
     load_part(model, model.state_dict() | {'backbone.head.weight': torch.ones(9, 4)})
     model.backbone.register_parameter(key.removeprefix('backbone.').replace('.', '_'), nn.Parameter(torch.ones(1, 4)))
     state = {name: tensor[:, :2] if tensor.shape == (1, 4) else tensor for name, tensor in model.state_dict().items()}
-    with pytest.raises(UserError, match='has shape .*, not'):
+    with pytest.raises(UserError, match=r'has shape .*, not'):
         load_part(model, state, resizes=False)
 
 
