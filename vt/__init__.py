@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from . import registry
 from ._libraries import import_on_demand
 
-__version__ = '0.2.0'
+__version__ = '0.3.0'
 
 
 __all__ = ['apis', 'datasets', 'models', 'record_attention', 'registry', 'video']
