@@ -8,13 +8,13 @@ from vt.analysis.figures import save_figure
 from vt.analysis.scores import read_each
 from vt.analysis.tables import print_table
 from vt.engine.reporting import one_line_errors
-from vt.engine.run_record import write_measured
 from vt.errors import UserError
-from vt.files import write_atomically
+from vt.files import read_json, write_atomically
 
 from . import ablations, benchmark, complexity, forward_files, model_pages, survey
 from .markdown import ROOT
 from .pages import render
+from .records import lay_out, write_measured
 
 
 def write_pages(args: argparse.Namespace) -> None:
@@ -76,6 +76,12 @@ def measure_references(args: argparse.Namespace) -> None:
     write_measured(survey.DIFFERENCES, differences=survey.measure_references())
 
 
+def lay_out_files(args: argparse.Namespace) -> None:
+    """Write JSON files of measurements with one line per row, as those of tools/benchmark.py --out before a commit."""
+    for path in args.files:
+        write_atomically(path, lay_out(read_json(path, 'give a file of measurements', shape=dict)))
+
+
 def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog='python -m docs.reports', description=write_pages.__doc__)
     parser.set_defaults(function=write_pages)
@@ -98,6 +104,7 @@ def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     ablation.add_argument('--out', type=Path, help='directory for the tables (.md, .csv) and the figure')
     add('complexity', print_complexity)
     add('references', measure_references)
+    add('layout', lay_out_files).add_argument('files', nargs='+', type=Path, help='files, written in place')
     return parser.parse_args(arguments)
 
 

@@ -19,13 +19,13 @@ from PIL import Image
 from rich.progress import track
 from torch._inductor import aoti_load_package  # the documented path
 
+from docs.reports.records import write_measured
 from vt import apis
 from vt.analysis.tables import print_table
 from vt.apis.exporting import run_onnx
 from vt.apis.predict_exported import predict
 from vt.commands.arguments import ToolParser
 from vt.engine.reporting import one_line_errors
-from vt.engine.run_record import write_measured
 from vt.engine.speed_settings import compile_parts, keep_freed_memory, use_threads
 from vt.files import ROOT, read_json
 from vt.paths import check_output
