@@ -18,7 +18,7 @@ from .records import lay_out, write_measured
 
 
 def write_pages(args: argparse.Namespace) -> None:
-    """Write README, docs, headers of configs and scores of metafiles from the records and measurements in ``docs``."""
+    """Write README, docs, headers and pages of configs, and the metafile from the records and measurements."""
     for path, text in render().items():
         write_atomically(ROOT / path, text)
     for path, figure in benchmark.draw().items():
@@ -26,7 +26,7 @@ def write_pages(args: argparse.Namespace) -> None:
 
 
 def write_models(args: argparse.Namespace) -> None:
-    """Write the page and the metafile of each folder of ``configs``, all models counted and traced; a few minutes."""
+    """Write the page of each folder of ``configs`` and the metafile, all models counted and traced; a few minutes."""
     if not args.known:
         write_atomically(forward_files.RECORD, forward_files.record_files(model_pages.representatives()))
     for path, text in model_pages.render(None if args.known else {}).items():
@@ -94,7 +94,7 @@ def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         return command
 
     models = add('models', write_models)
-    models.add_argument('--known', action='store_true', help='keep the parameters and FLOPs that the metafiles have')
+    models.add_argument('--known', action='store_true', help='keep the parameters and FLOPs that the metafile has')
     tables = add('train', train_tables)
     tables.add_argument('tables', nargs='*', help='names in docs/reports/runs (default: all)')
     tables.add_argument('--jobs', type=int, help='runs at a time (default: as many as GPUs, or cores, are there)')
