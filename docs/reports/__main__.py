@@ -8,17 +8,17 @@ from vt.analysis.figures import save_figure
 from vt.analysis.scores import read_each
 from vt.analysis.tables import print_table
 from vt.engine.reporting import one_line_errors
-from vt.engine.run.record import write_measured
 from vt.errors import UserError
-from vt.files import write_atomically
+from vt.files import read_json, write_atomically
 
 from . import ablations, benchmark, complexity, forward_files, model_pages, survey
 from .markdown import ROOT
 from .pages import render
+from .records import lay_out, write_measured
 
 
 def write_pages(args: argparse.Namespace) -> None:
-    """Write README, docs, headers of configs and scores of metafiles from the records and measurements in ``docs``."""
+    """Write README, docs, headers and pages of configs, and the metafile from the records and measurements."""
     for path, text in render().items():
         write_atomically(ROOT / path, text)
     for path, figure in benchmark.draw().items():
@@ -26,7 +26,7 @@ def write_pages(args: argparse.Namespace) -> None:
 
 
 def write_models(args: argparse.Namespace) -> None:
-    """Write the page and the metafile of each folder of ``configs``, all models counted and traced; a few minutes."""
+    """Write the page of each folder of ``configs`` and the metafile, all models counted and traced; a few minutes."""
     if not args.known:
         write_atomically(forward_files.RECORD, forward_files.record_files(model_pages.representatives()))
     for path, text in model_pages.render(None if args.known else {}).items():
@@ -76,6 +76,12 @@ def measure_references(args: argparse.Namespace) -> None:
     write_measured(survey.DIFFERENCES, differences=survey.measure_references())
 
 
+def lay_out_files(args: argparse.Namespace) -> None:
+    """Write JSON files of measurements with one line per row, as those of tools/benchmark.py --out before a commit."""
+    for path in args.files:
+        write_atomically(path, lay_out(read_json(path, 'give a file of measurements', shape=dict)))
+
+
 def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog='python -m docs.reports', description=write_pages.__doc__)
     parser.set_defaults(function=write_pages)
@@ -88,7 +94,7 @@ def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         return command
 
     models = add('models', write_models)
-    models.add_argument('--known', action='store_true', help='keep the parameters and FLOPs that the metafiles have')
+    models.add_argument('--known', action='store_true', help='keep the parameters and FLOPs that the metafile has')
     tables = add('train', train_tables)
     tables.add_argument('tables', nargs='*', help='names in docs/reports/runs (default: all)')
     tables.add_argument('--jobs', type=int, help='runs at a time (default: as many as GPUs, or cores, are there)')
@@ -98,6 +104,7 @@ def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     ablation.add_argument('--out', type=Path, help='directory for the tables (.md, .csv) and the figure')
     add('complexity', print_complexity)
     add('references', measure_references)
+    add('layout', lay_out_files).add_argument('files', nargs='+', type=Path, help='files, written in place')
     return parser.parse_args(arguments)
 
 

@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 
 from vt.analysis.scores import Scores, compare, pick_score
 from vt.errors import UserError
-from vt.files import read_json
 
 from .markdown import Rows, cells, plus_minus, table
 from .paper import ABLATIONS, load_tables
+from .records import read_recorded
 from .scores import tell_verdict
 from .speeds import read_medians
 
@@ -79,8 +79,7 @@ def read_run(path: Path) -> list[dict]:
         UserError: a record is damaged, or a run was trained without validation.
     """
     source = path / 'training.json' if path.is_dir() else path
-    found = read_json(source, f'train it first: tools/train.py CONFIG --work-dir {path}')
-    records = found if isinstance(found, list) else [found]
+    records = read_recorded(source, f'train it first: tools/train.py CONFIG --work-dir {path}')
     for record in records:
         if missing := [key for key in ('config', 'length', 'seed', 'options') if key not in record]:
             raise UserError(f'{source} lacks {", ".join(missing)}')

@@ -16,6 +16,7 @@ from torch import nn
 from vt.files import ROOT
 
 from .metafiles import model_on_meta
+from .records import lay_out
 
 RECORD = Path(__file__).with_name('forward_files.json')
 PACKAGES = ('vt/models/', 'mmpretrain/models/', 'mmseg/models/')
@@ -30,8 +31,7 @@ def read_files() -> dict[str, list[str]]:
 def record_files(configs: dict[str, str]) -> str:
     """Trace the model of a config for each base config, and return the text of the record."""
     named = track(sorted(configs.items()), 'files', transient=True)
-    files = {name: trace_files(ROOT / config) for name, config in named}
-    return json.dumps(files, indent=1) + '\n'
+    return lay_out({name: trace_files(ROOT / config) for name, config in named})
 
 
 def trace_files(path: Path) -> list[str]:

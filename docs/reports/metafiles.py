@@ -1,9 +1,10 @@
-"""The index of all models, as OpenMMLab's tools read it: a metafile beside the configs of each folder.
+"""The metafile of all models, as OpenMMLab's tools read it: ``configs/metafile.yml``, which ``model-index.yml`` names.
 
 Parameters and FLOPs are counted, scores come from the records of trained runs, papers from ``model_pages.yml``,
 everything else from the configs.
 """
 
+import math
 import re
 from collections import defaultdict
 from functools import cache
@@ -26,7 +27,7 @@ from vt.inference.inputs import Samples
 
 from .scores import runs_as_they_are
 
-INDEX, METAFILE = 'model-index.yml', 'metafile.yml'
+METAFILE = ROOT / 'configs/metafile.yml'
 CUT_SHORT = 'repeat'  # the records whose runs are too short for a score
 PAPERS = yaml.safe_load(Path(__file__).with_name('model_pages.yml').read_text())  # by the folders of configs
 NAMED_SIZE = re.compile(r'-(\d+)x(\d+)$')  # the size that a segmentor's name ends with
@@ -45,13 +46,23 @@ def leaf_configs() -> dict[str, list[Path]]:
 
 @cache
 def read_models() -> dict[str, dict]:
-    """The models of all metafiles as they are, by their configs' paths."""
-    files = [yaml.load(path.read_text(), yaml.CSafeLoader) for path in (ROOT / 'configs').glob(f'*/{METAFILE}')]
-    return {model['Config']: model for file in files for model in file['Models']}
+    """The models of the metafile as they are, by their configs' paths."""
+    return {model['Config']: model for model in yaml.load(METAFILE.read_text(), yaml.CSafeLoader)['Models']}
 
 
-def make_metafile(folder: str, paths: list[Path], scores: dict[str, dict], known: dict[str, dict]) -> dict[str, Any]:
-    """A folder's metafile: the collection with its paper, and the models.
+def write_metafile(collections: list[dict], models: list[dict]) -> str:
+    """The text of the metafile, with one line per entry."""
+    lines = []
+    for name, entries in dict(Collections=collections, Models=models).items():
+        rows = [yaml.safe_dump(entry, sort_keys=False, default_flow_style=True, width=math.inf) for entry in entries]
+        lines += [f'{name}:\n', *(f'- {row}' for row in rows)]
+    return ''.join(lines)
+
+
+def describe_folder(
+    folder: str, paths: list[Path], scores: dict[str, dict], known: dict[str, dict]
+) -> tuple[dict, list[dict]]:
+    """A folder's entries in the metafile: the collection with its paper, and the models.
 
     Args:
         folder: below ``configs``.
@@ -80,7 +91,7 @@ def make_metafile(folder: str, paths: list[Path], scores: dict[str, dict], known
                 'Results': [result | {'Metrics': scores.get(config, {})}],
             }
         )
-    return dict(Collections=[collection], Models=models)
+    return collection, models
 
 
 def describe(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The page and the metafile of each folder of ``configs``, and their index."""
+"""The page of each folder of ``configs``, the index of pages, and the metafile."""
 
 import re
 from collections.abc import Iterable
@@ -6,7 +6,6 @@ from itertools import takewhile
 from pathlib import Path
 from textwrap import fill
 
-import yaml
 from rich.progress import track
 
 from vt.engine.config.steps import read_config
@@ -16,7 +15,7 @@ from . import markdown
 from .components import read_survey_models
 from .forward_files import read_files
 from .markdown import RECORDS
-from .metafiles import INDEX, METAFILE, PAPERS, leaf_configs, make_metafile, read_models, read_scores
+from .metafiles import METAFILE, PAPERS, describe_folder, leaf_configs, read_models, read_scores, write_metafile
 
 BASE = re.compile(r"'((?:\.\./)+_base_/models/([\w-]+)\.py)'")
 EMBEDDED = ('_digits', 'scenes', 'moving-digits')  # how configs end whose data comes with the package
@@ -42,26 +41,28 @@ FOLDERS = {
 
 
 def render(known: dict[str, dict] | None = None) -> dict[Path, str]:
-    """The texts of all pages, metafiles and the index by their paths; nothing is written.
+    """The texts of all pages and the metafile by their paths; nothing is written.
 
     Args:
-        known: models' entries of metafiles by their configs' paths, whose FLOPs are not counted again; those of all
-            metafiles by default.
+        known: models' entries in the metafile by their configs' paths, whose FLOPs are not counted again; all of them
+            by default.
     """
     known = read_models() if known is None else known
     scores, folders, texts = read_scores(RECORDS), leaf_configs(), {}
+    collections: list[dict] = []
+    models: list[dict] = []
     for folder, paths in track(folders.items(), 'configs', transient=True):
-        metafile = make_metafile(folder, paths, scores, known)
-        texts[ROOT / 'configs' / folder / METAFILE] = _dump(metafile)
-        texts[ROOT / 'configs' / folder / 'README.md'] = render_page(folder, metafile['Models'])
+        collection, own = describe_folder(folder, paths, scores, known)
+        texts[ROOT / 'configs' / folder / 'README.md'] = render_page(folder, own)
+        collections.append(collection)
+        models += own
     rows = [PAPERS[folder] | dict(folder=folder, count=len(paths)) for folder, paths in folders.items()]
     texts[ROOT / 'configs/README.md'] = markdown.fill(INDEX_PAGE, folders=rows, columns=FOLDERS)
-    texts[ROOT / INDEX] = _dump(dict(Import=[f'configs/{folder}/{METAFILE}' for folder in folders]))
-    return texts
+    return texts | {METAFILE: write_metafile(collections, models)}
 
 
 def render_page(folder: str, models: list[dict]) -> str:
-    """The page of a folder below ``configs``, of its models' entries in its metafile."""
+    """The page of a folder below ``configs``, of its models' entries in the metafile."""
     rows = [_describe(model, folder) for model in models]
     own = [row for row in rows if 'what' not in row] or rows
     embedded = [row for row in own if row['Name'].endswith(EMBEDDED)] or own
@@ -162,7 +163,3 @@ def _weights(models: list[dict], named: dict[str, str]) -> list[tuple[str, str, 
         checkpoint = public if address else f'{function}.pth'
         found.append((model['Config'], module or 'timm', '' if address else call, checkpoint))
     return found
-
-
-def _dump(content: dict) -> str:
-    return yaml.safe_dump(content, sort_keys=False, width=120)

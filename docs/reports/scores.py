@@ -14,9 +14,9 @@ import numpy as np
 from scipy.stats import ttest_ind
 
 from vt.analysis.scores import CONFIDENCE, Change, Scores, describe, describe_origin, summarize_row
-from vt.files import read_json
 
 from .markdown import RECORDS, ROOT, count_one, plus_minus, table
+from .records import read_recorded
 
 HEADER = re.compile(r'^# (?:Top-1|mIoU) .*\n', re.MULTILINE)
 # Options that leave a config what it is: the precision of its steps, who takes them, where its teacher's weights are.
@@ -31,7 +31,7 @@ def read_table(path: Path, again: str = AGAIN) -> list[dict]:
     Raises:
         MissingFileError: there is none.
     """
-    return read_json(path, f'train it: {again} {path.stem}')
+    return read_recorded(path, f'train it: {again} {path.stem}')
 
 
 def by_label(records: Sequence[dict]) -> dict[str, Scores]:

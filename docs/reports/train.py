@@ -18,9 +18,9 @@ import yaml
 from vt.analysis.scores import label_run
 from vt.commands.sweep import SweepRun, identify, train_all
 from vt.errors import UserError
-from vt.files import write_json
 
 from .markdown import RECORDS, ROOT
+from .records import write_recorded
 
 PAGES = (
     'models',
@@ -81,6 +81,6 @@ def train(args: argparse.Namespace, tables: Tables, records: Path = RECORDS) -> 
         train_all(identify(by_seed, FOLDER / name), FOLDER / name, args.jobs)
         for best in (FOLDER / name).glob('*/best_*.pth'):
             best.unlink()
-        write_json([label_run(run.work_dir) for run in runs], records / f'{name}.json', indent=1)
+        write_recorded(records / f'{name}.json', [label_run(run.work_dir) for run in runs])
         for command in tables[name].get('then', ()):
             subprocess.run([sys.executable, *shlex.split(command)], check=True)

@@ -20,12 +20,12 @@ from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, interpolate
 
+from docs.reports.records import write_measured
 from vt.analysis.figures import image_cells
 from vt.analysis.tables import print_table
 from vt.commands.attention import check_figure, write
 from vt.datasets import DigitScenes
 from vt.engine.config.steps import read_config
-from vt.engine.run.record import write_measured
 from vt.errors import UserError
 from vt.files import as_plain
 from vt.inference.inputs import read_image

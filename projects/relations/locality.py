@@ -18,9 +18,9 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 from torch.utils.data import Dataset
 
+from docs.reports.records import write_measured
 from vt.analysis.tables import print_table
 from vt.commands.attention import check_figure, write
-from vt.engine.run.record import write_measured
 from vt.errors import UserError
 
 from .trained import prepare, preprocessed

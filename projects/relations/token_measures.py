@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate
 from torch.utils.data import Dataset
 
+from docs.reports.records import write_measured
 from vt.analysis.tables import print_table
 from vt.engine.hooks.num_classes import IGNORED_LABEL
-from vt.engine.run.record import write_measured
 from vt.errors import UserError
 from vt.explorer.inspection import tokenizers_by_owner
 from vt.files import as_plain

@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 
+from docs.reports.records import write_measured
 from vt.analysis.speed import Step, time_interleaved
 from vt.analysis.tables import print_table
 from vt.apis import find_config
 from vt.cli.parser import CommandParser
 from vt.engine.reporting import one_line_errors
-from vt.engine.run.record import write_measured
 from vt.engine.run.speed_settings import keep_freed_memory, use_threads
 
 from .settings import KINDS, Setting

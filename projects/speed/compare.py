@@ -10,6 +10,7 @@ from itertools import product
 
 import torch
 
+from docs.reports.records import lay_out
 from vt.cli.commands import add_measurement
 from vt.cli.parser import CommandParser
 from vt.commands.benchmarks import read_settings
@@ -17,7 +18,7 @@ from vt.engine.reporting import one_line_errors
 from vt.engine.run.record import describe_origin
 from vt.engine.run.speed_settings import keep_freed_memory, use_threads
 from vt.errors import UserError
-from vt.files import write_json
+from vt.files import write_atomically
 from vt.ops.token_products import choose_token_library
 from vt.paths import check_output
 
@@ -56,7 +57,7 @@ def compare(args: argparse.Namespace) -> None:
             ceilings=comparison.ceilings,
             results=comparison.measurements,
         )
-        write_json(asdict(record), args.out)
+        write_atomically(args.out, lay_out(asdict(record)))
     comparison.print_tables()
     if comparison.left_out:
         raise UserError('; '.join(comparison.left_out))

@@ -19,12 +19,12 @@ from mmengine.runner import Runner
 from mmengine.utils.dl_utils import set_multi_processing
 from torch.utils.data import DataLoader, RandomSampler
 
+from docs.reports.records import write_measured
 from vt.analysis.tables import print_table
 from vt.cli.parser import CommandParser
 from vt.engine.config.parts import is_segmentation, steps_in
 from vt.engine.config.steps import read_config
 from vt.engine.reporting import one_line_errors
-from vt.engine.run.record import write_measured
 from vt.errors import UserError
 from vt.paths import check_output
 

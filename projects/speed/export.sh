@@ -47,3 +47,4 @@ WEIGHTS
     esac
     measure "$name" "$folder/$name.pth" "${images[@]}"
 done
+"$python" -m docs.reports layout projects/speed/measured/export/*.json

@@ -19,11 +19,11 @@ from PIL import Image
 from rich.progress import track
 from torch._inductor import aoti_load_package  # the documented path
 
+from docs.reports.records import write_measured
 from vt import apis
 from vt.analysis.tables import print_table
 from vt.cli.parser import CommandParser
 from vt.engine.reporting import one_line_errors
-from vt.engine.run.record import write_measured
 from vt.engine.run.speed_settings import compile_parts, keep_freed_memory, use_threads
 from vt.files import ROOT, read_json
 from vt.paths import check_output

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from mmengine.dataset import pseudo_collate
 
+from docs.reports.records import write_measured
 from vt import apis
 from vt.analysis.speed import time_interleaved
 from vt.analysis.tables import print_table
 from vt.cli.parser import CommandParser
 from vt.engine.reporting import one_line_errors
-from vt.engine.run.record import write_measured
 from vt.engine.run.speed_settings import keep_freed_memory, use_threads
 from vt.paths import check_output
 

@@ -16,10 +16,10 @@ from rich.progress import track
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, CompiledKernel
 
+from docs.reports.records import write_measured
 from vt.analysis.tables import print_table
 from vt.cli.parser import CommandParser
 from vt.engine.reporting import one_line_errors
-from vt.engine.run.record import write_measured
 from vt.ops import triton_kernels
 from vt.ops.triton_path import BACKWARD, FORWARD, combine_blocks, sizes
 from vt.paths import check_output

@@ -16,11 +16,11 @@ from mmpretrain.registry import TRANSFORMS
 from PIL import Image
 from torchvision.transforms import v2
 
+from docs.reports.records import write_measured
 from vt.analysis.tables import print_table
 from vt.cli.parser import CommandParser
 from vt.engine.config.steps import read_config
 from vt.engine.reporting import one_line_errors
-from vt.engine.run.record import write_measured
 from vt.files import ROOT
 from vt.paths import check_output
 

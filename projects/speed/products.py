@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d, linear
 
+from docs.reports.records import write_measured
 from vt.analysis.speed import Step, time_interleaved
 from vt.analysis.tables import print_table
 from vt.cli.parser import CommandParser
 from vt.engine.reporting import one_line_errors
-from vt.engine.run.record import write_measured
 from vt.engine.run.speed_settings import keep_freed_memory, use_threads
 from vt.ops.maps import to_pixels
 from vt.ops.token_products import SPEEDUP, TRIAL, choose_token_library, multiply, onednn_speedup

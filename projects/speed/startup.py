@@ -12,11 +12,11 @@ import time
 from functools import partial
 from pathlib import Path
 
+from docs.reports.records import write_measured
 from vt.analysis.tables import print_table
 from vt.cli.parser import CommandParser
 from vt.engine.config.steps import read_config, require_file
 from vt.engine.reporting import one_line_errors
-from vt.engine.run.record import write_measured
 from vt.files import ROOT
 from vt.paths import check_output
 

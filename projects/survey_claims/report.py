@@ -13,9 +13,9 @@ import yaml
 
 from docs.reports.markdown import ROOT, table
 from docs.reports.pages import fill_places
+from docs.reports.records import write_measured
 from docs.reports.scores import show_scores
 from vt.engine.reporting import one_line_errors
-from vt.engine.run.record import write_measured
 from vt.files import write_atomically
 
 from . import claims

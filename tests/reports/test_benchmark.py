@@ -3,6 +3,7 @@
 import pytest
 
 from docs.reports import benchmark
+from docs.reports.scores import read_table
 from docs.reports.train import read_runs, read_tables
 from vt.engine.config.steps import read_config
 from vt.files import read_json
@@ -36,7 +37,7 @@ def test_a_search_on_a_cpu_reads_two_parts_of_the_training_images_as_on_gpus(nam
             assert config.train_cfg.max_epochs == 2
             assert config.optim_wrapper.optimizer.lr == float(run.label.rpartition('_')[2])
             assert name != SEARCHED[1] or run.seed == benchmark.SEED
-    for record in read_json(benchmark.RECORDS / f'{name}.json', 'train it'):  # what was trained, not what is planned
+    for record in read_table(benchmark.RECORDS / f'{name}.json'):  # what was trained, not what is planned
         splits = {name: value for name, value in record['options'].items() if name.endswith('split')}
         assert splits == {'train_dataloader.dataset.split': 'fit', 'val_dataloader.dataset.split': 'held-out'}
     for found in (read_json(path, 'measure it') for path in benchmark.GPUS):

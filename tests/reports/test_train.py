@@ -1,6 +1,5 @@
 """The runs that are trained again are those of the records, and one command trains, records and measures a table."""
 
-import json
 import re
 from types import SimpleNamespace
 
@@ -10,6 +9,7 @@ from tool_runner import ROOT
 
 from docs.reports import train
 from docs.reports.__main__ import parse_args
+from docs.reports.scores import read_table
 from vt.errors import UserError
 from vt.key_values import parse_options
 
@@ -19,7 +19,7 @@ RECORDED = sorted(path.stem for path in (ROOT / 'docs/records').glob('*.json'))
 @pytest.mark.parametrize('table', RECORDED)
 def test_a_table_has_the_runs_of_its_records_that_can_be_repeated(table):
     """Each tells its config, its seed, its versions and its command."""
-    records = json.loads((ROOT / f'docs/records/{table}.json').read_text())
+    records = read_table(ROOT / f'docs/records/{table}.json')
     recorded = {(run['label'], run['seed']): (run['config'], run['options']) for run in records}
     runs = train.read_runs(table, train.read_tables())
     assert {(run.label, run.seed): (run.config, parse_options(run.settings)) for run in runs} == recorded
@@ -49,7 +49,7 @@ def test_a_table_is_trained_recorded_and_measured(tmp_path, monkeypatch, capsys)
     monkeypatch.chdir(ROOT)
     for _ in range(2):  # a finished run is left alone
         train.train(parse_args(['train', 'few', '--jobs', '1']), {'few': table}, tmp_path)
-    (record,) = json.loads((tmp_path / 'few.json').read_text())
+    (record,) = read_table(tmp_path / 'few.json')
     assert (record['label'], record['seed'], record['options']['model.backbone.num_tokens']) == ('a', 0, 4)
     assert (tmp_path / 'measured').exists()
     assert '1 of them finished before' in capsys.readouterr().out

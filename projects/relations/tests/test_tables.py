@@ -7,6 +7,7 @@ import pytest
 from tool_runner import ROOT
 
 from docs.reports.pages import fill_places
+from docs.reports.scores import read_table
 from docs.reports.train import read_runs
 from projects.relations import tables
 from projects.relations.report import PAGES, read_runs_file
@@ -109,7 +110,7 @@ def test_a_table_has_the_runs_of_its_records(table):
     """The configs stood elsewhere when some were recorded."""
     recorded = {
         (run['label'], run['seed']): (run['config'].rpartition('/')[2], run['options'])
-        for run in json.loads((tables.RECORDS / f'{table}.json').read_text())
+        for run in read_table(tables.RECORDS / f'{table}.json')
     }
     runs = read_runs(table, read_runs_file())
     planned = {(run.label, run.seed): (run.config.rpartition('/')[2], parse_options(run.settings)) for run in runs}
@@ -122,7 +123,7 @@ def test_every_table_is_recorded():
 
 
 def test_what_is_compared_has_the_rate_that_was_best():
-    searched = json.loads((tables.RECORDS / 'sample-efficiency-search.json').read_text())
+    searched = read_table(tables.RECORDS / 'sample-efficiency-search.json')
     best = {}
     for run in searched:
         network, _, rate = run['label'].rpartition('_')
@@ -134,7 +135,7 @@ def test_what_is_compared_has_the_rate_that_was_best():
 
 def test_no_ablation_has_fewer_than_three_seeds():
     seeds = {}
-    for run in (run for path in tables.ABLATIONS for run in json.loads(path.read_text())):
+    for run in (run for path in tables.ABLATIONS for run in read_table(path)):
         seeds.setdefault(run['config'], set()).add(run['seed'])
     assert min(len(found) for found in seeds.values()) >= 3
 
