@@ -11,10 +11,11 @@ from ._libraries import import_on_demand
 __version__ = '0.3.0'
 
 
-__all__ = ['apis', 'datasets', 'models', 'record_attention', 'registry', 'video']
+__all__ = ['TrainedRun', 'apis', 'datasets', 'models', 'open_run', 'record_attention', 'registry', 'train', 'video']
 
 if TYPE_CHECKING:
     from . import apis, datasets, models, video
+    from .cli.calls import TrainedRun, open_run, train
     from .datasets import *  # noqa: F403
     from .models import *  # noqa: F403
     from .models import record_attention

@@ -11,7 +11,7 @@ from vt.errors import UserError
 QUOTED = re.compile(r"""(['"])((?:(?!\1).)*)\1""")
 WORD = re.compile(r"""('[^']*'|"[^"]*")|[^][(),\s][^][(),]*""")  # in quotes, or without, of a list
 # Last parts of the keys of paths, which stay text: folders are named 2024, 1e3 or a,b.
-PATHS = re.compile(r'load_from|(?!drop_path)(.*_)?(path|root|dir|file|folder|prefix|checkpoint)')
+PATHS = re.compile(r'load_from|data|weights|colours|(?!drop_path)(.*_)?(path|root|dir|file|folder|prefix|checkpoint)')
 
 
 def parse_options(settings: Sequence[str]) -> dict[str, Any]:

@@ -58,6 +58,7 @@ DATASETS = Registry(
     [
         'vt.datasets.digits',
         'vt.datasets.hugging_face',
+        'vt.datasets.image_tables',
         'vt.datasets.moving_digits',
         'vt.engine.determinism',
         'vt.video.dataset',

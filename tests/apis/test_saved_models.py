@@ -86,6 +86,6 @@ def test_what_a_folder_can_not_hold_is_named(change, message, small_model, tmp_p
     model = small_model(CLASSIFIER)[2]
     cfg = Config(model.cfg.to_dict())
     cfg.merge_from_dict(change)
-    with pytest.raises(UserError, match=rf'{message} none .* \(python -m vt publish\) and a config$'):
+    with pytest.raises(UserError, match=rf'{message} not allowed .* \(python -m vt publish\) and a config$'):
         apis.save_model(model, tmp_path, cfg)
     assert not [*tmp_path.iterdir()]

@@ -109,7 +109,7 @@ def test_the_highest_position_is_the_newest(run):
     """Not the most recent file; not weights alone, which a line names, nor the best ones, nor names of others."""
     for name in ('iter_07.pth', 'iter_40.pt', 'mine_iter_50.pth'):
         torch.save(checkpoint_of(50), run / name)
-    weights_alone = {'iter_20.pth': f'{run}/iter_20.pth contains only weights'}
+    weights_alone = {'iter_20.pth': f'{run}/iter_20.pth contains only weights, no training state'}
     assert newest(run) == ('iter_10.pth', weights_alone)
     for iteration, name in ((11, 'interrupted_iter_11.pth'), (12, 'epoch_2.pth')):
         torch.save(checkpoint_of(iteration), run / name)

@@ -150,7 +150,7 @@ def test_mmpretrains_t2t_vit_takes_its_authors_scale(monkeypatch):
     theirs = build_public('MMPretrain', 384, VIT, 'T2T_ViT', MIXED).double()
     ours = get_model('t2t-vit-t-14' + SUFFIX).double()
     lines = []
-    monkeypatch.setattr('vt.checkpoints.weights.print_log', lambda line, **options: lines.append(line))
+    monkeypatch.setattr('vt.checkpoints.weights.logger.info', lines.append)
     load_weights(ours, theirs.state_dict())
     assert 'format: MMPretrain T2T-ViT (its logits differ: it multiplies queries by sqrt(d)' in lines[0]
     images = torch.randn(1, 3, 224, 224, dtype=torch.float64)

@@ -32,7 +32,7 @@ def scope():
 def lines(monkeypatch):
     """What the log says of each loading."""
     lines = []
-    monkeypatch.setattr('vt.checkpoints.weights.print_log', lambda line, **options: lines.append(line))
+    monkeypatch.setattr('vt.checkpoints.weights.logger.info', lines.append)
     return lines
 
 

@@ -4,7 +4,7 @@ import pytest
 from mmengine.config import Config
 
 from vt.cli.parser import CommandParser
-from vt.engine.config.steps import apply_options
+from vt.engine.config.options import apply_options
 from vt.errors import UserError
 from vt.registry import MODELS
 

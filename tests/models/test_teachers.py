@@ -355,7 +355,7 @@ def test_boxes_are_of_all_shares():
 @pytest.mark.parametrize(
     ('options', 'words'),
     [
-        (dict(head=HEAD | dict(loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1))), 'a LabelSmoothLoss, has no'),
+        (dict(head=HEAD | dict(loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1))), 'head.loss=Label.* has no'),
         (dict(head=HEAD | dict(loss=dict(type='CrossEntropyLoss', class_weight=[1.0]))), 'head.loss.* has no effect'),
         (dict(head=HEAD | dict(cal_acc=True)), 'head.cal_acc has no effect'),
         (dict(teacher_size=32), 'teacher_size without teacher'),

@@ -17,8 +17,10 @@ from torch import nn
 from vt._libraries import importing
 from vt.checkpoints.weights import load_weights
 from vt.engine.config.check_settings import check_part
+from vt.engine.config.compose import short_models
+from vt.engine.config.options import apply_options
 from vt.engine.config.pretrained import LIBRARIES, PUBLISHED, TIMM, named_weights
-from vt.engine.config.steps import Run, RunOptions, Step, apply_classes, apply_options, apply_start, read_config
+from vt.engine.config.steps import Run, RunOptions, Step, apply_classes, apply_start, read_config
 from vt.engine.hooks.num_classes import classes_of
 from vt.engine.reporting import error_context
 from vt.engine.run.launch import build_model, draw_weights, require_device
@@ -28,6 +30,8 @@ from vt.files import ROOT
 from vt.models.optimize import optimize_for
 from vt.serialization.model_folder import read_folder
 
+from .run_folders import find_run
+
 INDEX = ROOT / 'model-index.yml'
 Source = str | PathLike | Config
 
@@ -36,7 +40,7 @@ Source = str | PathLike | Config
 def _configs() -> dict[str, Path]:
     """Return the paths of all configs that train a model, by name."""
     paths = (ROOT / 'configs').rglob('*.py')
-    return {path.stem: path for path in sorted(paths) if '_base_' not in path.parts}
+    return short_models() | {path.stem: path for path in sorted(paths) if '_base_' not in path.parts}
 
 
 def list_models(pattern: str | None = None, ablations: bool = False) -> list[str]:
@@ -46,7 +50,8 @@ def list_models(pattern: str | None = None, ablations: bool = False) -> list[str
         pattern: start of the names, with wildcards, such as ``'vt-resnet*in1k'``; None for all.
         ablations: whether to include configs in folders ``ablations``.
     """
-    names = [name for name, path in _configs().items() if ablations or 'ablations' not in path.relative_to(ROOT).parts]
+    hidden = {'_base_'} if ablations else {'_base_', 'ablations'}
+    names = [name for name, path in _configs().items() if not hidden & {*path.relative_to(ROOT).parts}]
     return sorted(name for name in names if pattern is None or fnmatchcase(name.lower(), f'{pattern.lower()}*'))
 
 
@@ -149,6 +154,8 @@ def get_model(
         UserError: an unknown model or option; a checkpoint that is missing or does not fit; no published weights;
             weights both in ``overrides`` and ``pretrained``; a device that does not exist.
     """
+    if not isinstance(name_or_config, Config) and (run := find_run(name_or_config)):
+        name_or_config, pretrained = run[0], run[1] if pretrained is None else pretrained
     cfg = resolve_config(name_or_config)
     return build(Run(cfg, RunOptions(dict(model=overrides), checkpoint=pretrained)), device)
 

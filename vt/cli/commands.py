@@ -53,7 +53,7 @@ def command(task: str, function: str | Callable[[argparse.Namespace], str], exam
 )
 def train(parser: CommandParser) -> None:
     """Train a model from a config."""
-    parser.add_argument('config', help=CONFIG)
+    parser.add_words()
     resume = parser.add_argument_group('resume')
     resume.add_argument(
         '--resume',
@@ -88,7 +88,8 @@ def train(parser: CommandParser) -> None:
 )
 def check_dataset(parser: CommandParser) -> None:
     """Read all data of a config once, and list problems."""
-    parser.add_argument('config', help=CONFIG)
+    parser.add_words()
+    parser.set_defaults(needs_no_model=True)
     settings = parser.add_argument_group('settings')
     settings.add_argument(
         '--splits',
@@ -123,15 +124,14 @@ def sweep(parser: CommandParser) -> None:
 )
 def print_config(parser: CommandParser) -> None:
     """Print the complete config of a run, as Python, and which step set what."""
-    parser.add_argument('config', help=CONFIG)
+    parser.add_words()
     parser.add_run_options()
 
 
 @command('Use a model', 'predict:predict', 'vt predict swin-tiny_16xb64-300e_in1k timm photos --out predictions.csv')
 def predict(parser: CommandParser) -> None:
     """Predict on your own images or videos."""
-    parser.add_model_arguments(f'{CONFIG}, or folder of a saved model')
-    parser.add_argument('inputs', nargs='*', metavar='INPUT', help='images, videos for a video model, or folders')
+    parser.add_words(checkpoint=True, inputs='INPUT')
     results = parser.add_argument_group('results')
     results.add_argument('--out', type=Path, help='file for the predictions, .json or .csv')
     results.add_argument('--out-dir', type=Path, help='folder for figures: images with their class or segments')
@@ -159,7 +159,7 @@ def predict(parser: CommandParser) -> None:
 )
 def export(parser: CommandParser) -> None:
     """Export a model for other runtimes, and compare the exported files with the model."""
-    parser.add_model_arguments()
+    parser.add_words(checkpoint=True)
     files = parser.add_argument_group('files')
     files.add_argument(
         '--formats',
@@ -235,7 +235,7 @@ def publish(parser: CommandParser) -> None:
 )
 def test(parser: CommandParser) -> None:
     """Test a checkpoint, and measure the cost of its model."""
-    parser.add_model_arguments()
+    parser.add_words(checkpoint=True)
     results = parser.add_argument_group('results')
     results.add_argument('--out', help='file for the metrics, .json, or the predictions, .pkl; of a segmentor a folder')
     results.add_argument('--show-dir', help='folder for figures of the predictions')
@@ -329,7 +329,7 @@ def benchmark(parser: CommandParser) -> None:
 )
 def probe(parser: CommandParser) -> None:
     """Score a frozen model's features by a linear probe and by nearest neighbours."""
-    parser.add_model_arguments()
+    parser.add_words(checkpoint=True)
     settings = parser.add_argument_group('settings')
     settings.add_argument(
         '--layers',
@@ -353,7 +353,7 @@ def probe(parser: CommandParser) -> None:
 )
 def explore(parser: CommandParser) -> None:
     """Show predictions, attention and relations of tokens on a local web page, or in a report."""
-    parser.add_model_arguments()
+    parser.add_words(checkpoint=True)
     shown = parser.add_argument_group('models and images')
     shown.add_argument(
         '--compare', nargs=2, metavar=('CONFIG', 'CHECKPOINT'), help='a second model, shown beside the first'
@@ -387,14 +387,7 @@ def explore(parser: CommandParser) -> None:
 )
 def show_tokens(parser: CommandParser) -> None:
     """Draw the attention of each visual token, or of the class token of an MViT."""
-    parser.add_model_arguments()
-    parser.add_argument(
-        'inputs',
-        nargs='*',
-        type=Path,
-        metavar='IMAGE',
-        help='images of any size (default: images or videos of the test set)',
-    )
+    parser.add_words(checkpoint=True, inputs='IMAGE')
     parser.add_argument(
         '--out',
         type=Path,
@@ -419,14 +412,7 @@ def show_tokens(parser: CommandParser) -> None:
 )
 def show_heat_maps(parser: CommandParser) -> None:
     """Draw which pixels contribute to a class, by Grad-CAM or related methods."""
-    parser.add_model_arguments()
-    parser.add_argument(
-        'inputs',
-        nargs='*',
-        type=Path,
-        metavar='IMAGE',
-        help='images of any size (default: images or videos of the test set)',
-    )
+    parser.add_words(checkpoint=True, inputs='IMAGE')
     method = parser.add_argument_group('method')
     method.add_argument(
         '--method',

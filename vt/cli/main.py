@@ -87,16 +87,20 @@ def run(function: str, args: argparse.Namespace, package: str = 'vt.commands.') 
     os.environ.setdefault('PYTORCH_NVML_BASED_CUDA_CHECK', '1')
     if 'OMP_WAIT_POLICY' not in os.environ:  # GNU OpenMP reads these when PyTorch is imported
         os.environ.setdefault('GOMP_SPINCOUNT', SPINS)
-    if os.getcwd() not in sys.path:  # as with python -m vt, the modules in this folder can be imported
-        sys.path.append(os.getcwd())
-    with one_line_errors(getattr(args, 'config', None) or function.split(':')[1], args.traceback), _usable_folders():
+    if (here := str(Path.cwd())) not in sys.path:  # as with python -m vt, the modules in this folder can be imported
+        sys.path.append(here)
+    about = [*getattr(args, 'words', []), getattr(args, 'config', None) or function.split(':')[1]][0]
+    with one_line_errors(about, args.traceback), _usable_folders():
         with importing():
             from vt.apis.model_zoo import find_source
             from vt.checkpoints.loading import weights_only
+            from vt.cli.words import read_words
             from vt.engine.run.speed_settings import freeze_collector
 
             call = pkgutil.resolve_name(f'{package}{function}')
-        if getattr(args, 'config', None):
+        if hasattr(args, 'words'):
+            read_words(args)
+        elif getattr(args, 'config', None):
             args.config = find_source(args.config)
         freeze_collector()
         with weights_only(unless=getattr(args, 'trust_checkpoint', False)):

@@ -7,8 +7,8 @@ from vt.errors import UserError
 from vt.hints import as_typed
 from vt.key_values import parse_options
 
-CONFIG = 'path of the config, name of a model, or timm:NAME for any classifier of timm'
-CHECKPOINT = 'path of a checkpoint; or timm or torchvision, for their published weights'
+CONFIG = 'name of a model, timm:NAME for any of timm, path of a config, or folder of a run or a saved model'
+CHECKPOINT = 'path of a checkpoint, or timm or torchvision for their published weights (default: the best of the run)'
 
 
 class ConfigOptions(argparse.Action):
@@ -43,10 +43,22 @@ class CommandParser(argparse.ArgumentParser):
         words = dict(description=description, epilog=f'example:\n  {as_typed(example)}')
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **words | options)
 
-    def add_model_arguments(self, config: str = CONFIG) -> None:
-        """Add CONFIG, with its help text, and CHECKPOINT."""
-        self.add_argument('config', help=config)
-        self.add_argument('checkpoint', help=CHECKPOINT)
+    def add_words(self, config: str = CONFIG, checkpoint: bool = False, inputs: str = '') -> None:
+        """Add MODEL and NAME=VALUE, and CHECKPOINT and inputs if the command takes them.
+
+        They are told apart by :func:`vt.cli.words.read_words`: nothing else in a command line is so without an option.
+
+        Args:
+            config: help text of MODEL.
+            checkpoint: whether it takes a checkpoint.
+            inputs: name of the inputs, such as ``IMAGE``; empty if it takes none.
+        """
+        words = ['MODEL', *(['[CHECKPOINT]'] if checkpoint else []), *([f'[{inputs} ...]'] if inputs else [])]
+        text = f'MODEL: {config}.'
+        text += f' CHECKPOINT: {CHECKPOINT}.' if checkpoint else ''
+        text += ' NAME=VALUE: settings, such as data=photos epochs=30; `vt settings` lists them'
+        self.add_argument('words', nargs='*', metavar=' '.join([*words, '[NAME=VALUE ...]']), help=text)
+        self.set_defaults(takes_checkpoint=checkpoint, takes_inputs=bool(inputs))
 
     def add_common_options(self, config: bool = True, checkpoint: bool = True) -> None:
         """Add ``--traceback``, ``--cfg-options`` for a config, and ``--trust-checkpoint`` for a checkpoint."""

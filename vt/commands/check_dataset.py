@@ -52,7 +52,7 @@ def check_dataset(args: argparse.Namespace) -> None:
         raise UserError(f'--workers {args.workers} must be at least 1')
     report, sources = read_data(run.data, tuple(args.splits), args.workers or joblib.cpu_count())
     print_report(report)
-    for note in run.data.notes:
+    for note in [*run.notes, *run.data.notes]:
         print(note)
     print_channels(report, run.inputs)
     print_imbalance(sources, cfg)

@@ -48,11 +48,14 @@ LARGER = (32, 64)  # pixels added to height and width for the second size
 STRIDE = 32  # multiple of image sides that every model supports
 CALIBRATION = 128  # images to calibrate int8
 # Modules that the script consists of, each behind those that it imports.
-IMPORTED = ('errors', 'untrusted_text', 'files', 'paths', 'image_bounds', 'inference/image_files')
+SCRIPT = ('errors', 'untrusted_text', 'files', 'paths', 'image_bounds', 'inference/image_files')
+SCRIPT += ('serialization/predict_exported',)
 
 
-def export(args: argparse.Namespace) -> None:
-    """Compare each format with the model on real inputs, write those that agree, and measure their speed on request.
+def export(args: argparse.Namespace) -> list[Path]:
+    """Compare each format with the model on real inputs, and return the files of those that agree, which are written.
+
+    On request their speed is measured.
 
     For a format that differs, or int8 that loses too much, there is a UserError at the end; it is not written.
     """
@@ -71,30 +74,21 @@ def export(args: argparse.Namespace) -> None:
     if program.reason:
         print(f'the image size is fixed, {describe_size(images)}, because of: {program.reason}')
     cases = [images[:number] for number in BATCHES] + (others if program.open_size else [])
-    fitting, size = [], describe_size(images)
-    if 'int8' in args.formats:
-        inputs = read_inputs(model, args.calibrate, build_plain_training_set, CALIBRATION)
-        fitting = [one for one in inputs if program.open_size or one.shape[1:] == images.shape[1:]]
-        if not fitting:
-            raise UserError(f'no calibration image has the size {size}: give images of this size with --calibrate')
+    fitting = read_calibration(model, args.calibrate, images, program.open_size) if 'int8' in args.formats else []
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # about names of dynamic sizes
         # All before the scores, which take longer: a package may be missing.
         encoded = {kind: encode(kind, program, fitting) for kind in args.formats}
-    runs, files, rows, refused = {}, {}, [], []
     own = {} if args.accuracy is None else score(model, args.accuracy)
+    rows = []
     for kind, (contents, forward) in encoded.items():
-        differences = {describe_size(case): largest_difference(forward, network, case) for case in cases}
-        worst = max(differences, key=differences.__getitem__)
-        row = dict(format=kind, file=f'{name}{next(iter(contents))}', difference=differences[worst], at=worst)
+        row = dict(format=kind, file=f'{name}{next(iter(contents))}', **find_difference(forward, network, cases))
         if own:
             row |= score(model, args.accuracy, forward) | dict(model_score=own['score'])
         rows.append(row)
-        if reason := why_refused(row, args):
-            refused.append(reason)
-        else:
-            runs[kind] = forward
-            files |= {f'{name}{suffix}': content for suffix, content in contents.items()}
+    refused = {row['format']: reason for row in rows if (reason := why_refused(row, args))}
+    runs = {kind: forward for kind, (_, forward) in encoded.items() if kind not in refused}
+    files = {f'{name}{suffix}': content for kind in runs for suffix, content in encoded[kind][0].items()}
     for file, content in files.items():
         write_atomically(args.out_dir / file, content)
     if runs:
@@ -110,7 +104,25 @@ def export(args: argparse.Namespace) -> None:
     sizes = dict(size=describe_size(images[:1]), open_size=program.open_size, reason=program.reason)
     write_measured(args.out, config=args.config, **sizes, **own, results=rows)
     if refused:
-        raise UserError(f'not written: {"; ".join(refused)}')
+        raise UserError(f'not written: {"; ".join(refused.values())}')
+    return [args.out_dir / file for file in files]
+
+
+def read_calibration(model: Any, files: list[Path], images: Tensor, open_size: bool) -> list[Tensor]:
+    """Return the inputs to calibrate int8, without an open size only those of the size of ``images``."""
+    inputs = read_inputs(model, files, build_plain_training_set, CALIBRATION)
+    fitting = [one for one in inputs if open_size or one.shape[1:] == images.shape[1:]]
+    if not fitting:
+        size = describe_size(images)
+        raise UserError(f'no calibration image has the size {size}: give images of this size with --calibrate')
+    return fitting
+
+
+def find_difference(run: Forward, network: Network, cases: list[Tensor]) -> dict[str, Any]:
+    """Return the largest ``difference`` of an exported file from the model, and the size of its inputs, ``at``."""
+    differences = {describe_size(case): largest_difference(run, network, case) for case in cases}
+    worst = max(differences, key=differences.__getitem__)
+    return dict(difference=differences[worst], at=worst)
 
 
 def why_refused(row: dict[str, Any], args: argparse.Namespace) -> str | None:
@@ -246,7 +258,7 @@ def check_predictions(inferencer: Any, about: dict[str, Any], run: Forward) -> N
 
 def script_text() -> str:
     """Return the script as one file: the module, preceded by the modules of this package that it imports."""
-    texts = [(PACKAGE / f'{name}.py').read_text(encoding='utf-8') for name in (*IMPORTED, 'apis/predict_exported')]
+    texts = [(PACKAGE / f'{name}.py').read_text(encoding='utf-8') for name in SCRIPT]
     own = re.compile(r'^from (vt|\.).* import .+\n', re.MULTILINE)
     return '\n'.join([f'"""{predict_exported.__doc__}"""', *(own.sub('', text) for text in texts)])
 

@@ -21,8 +21,8 @@ from vt.errors import UserError
 from vt.files import write_json
 
 
-def train(args: argparse.Namespace) -> None:
-    """Train, and write settings, scores and times to ``training.json`` in the work directory."""
+def train(args: argparse.Namespace) -> Run:
+    """Train, write settings, scores and times to ``training.json`` in the work directory, and return the run."""
     run = training_run(args)
     cfg, digest = run.cfg, digest_config(run.cfg)
     asked = args.resume or start_of(cfg)
@@ -46,6 +46,7 @@ def train(args: argparse.Namespace) -> None:
         if is_main_process():
             record = record_training(runner, args.config, args.cfg_options or {}, digest)
             write_json(record, Path(cfg.work_dir, RECORD))
+    return run
 
 
 def find_batch_size(args: argparse.Namespace) -> None:

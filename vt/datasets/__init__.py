@@ -15,6 +15,7 @@ __all__ = [
     'HeldOut',
     'HuggingFaceDataset',
     'HuggingFaceSegDataset',
+    'ImageTable',
     'ImagesAndMasks',
     'LoadBands',
     'MovingDigits',
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .held_out import HeldOut
     from .hugging_face import HuggingFaceDataset
     from .hugging_face_masks import HuggingFaceSegDataset
+    from .image_tables import ImageTable
     from .images_and_masks import ImagesAndMasks
     from .moving_digits import MovingDigits
     from .multi_label import MultiLabelImages

@@ -14,6 +14,8 @@ from vt.private_names import name_classes
 class CustomDataset(PlainCustomDataset):
     """MMPretrain's data set, with equal samples; a folder of classes is listed in a ninth of the time.
 
+    Hidden folders and ``__MACOSX`` are no classes.
+
     Attributes:
         unused: paths of files in the folder that are not samples; None if the folder was not listed here.
         label_counts: number of samples of each label, of the whole folder.
@@ -27,7 +29,7 @@ class CustomDataset(PlainCustomDataset):
         if self.ann_file or not self.with_label or not os.path.isdir(self.img_prefix):
             return super().load_data_list()
         entries = [*os.scandir(self.img_prefix)]
-        names = sorted(entry.name for entry in entries if entry.is_dir())
+        names = sorted(entry.name for entry in entries if entry.is_dir() and not is_ignored(entry.name))
         name_classes(self, tuple(names))
         classes = self.metainfo['classes']
         assert len(classes) == len(names), f'{self.img_prefix} has {len(names)} folders for {len(classes)} classes'
@@ -46,6 +48,11 @@ class CustomDataset(PlainCustomDataset):
         if empty:
             logger.warning(f'{self.img_prefix}: no samples in {", ".join(empty)}')
         return samples
+
+
+def is_ignored(name: str) -> bool:
+    """Return whether a file or folder is hidden, or is one that macOS and Windows add to folders and archives."""
+    return name.startswith('.') or name.lower() in ('__macosx', 'thumbs.db', 'desktop.ini')
 
 
 def list_files(folder: str) -> Iterator[str]:

@@ -14,7 +14,9 @@ from vt.errors import UserError
 from vt.files import files_below, list_suffixes
 from vt.video.dataset import EXTENSIONS
 
-SPLIT_NAMES = ('train', 'training', 'val', 'valid', 'validation', 'test', 'testing')  # folders that are no classes
+# Names of splits, such as of folders that are no classes.
+SPLIT_OF = {'train': 'train', 'training': 'train', 'val': 'val', 'valid': 'val', 'validation': 'val'}
+SPLIT_OF |= {'test': 'test', 'testing': 'test'}
 MOST_FILES = 200_000  # files of a folder that are checked
 # Of cameras, phones and medicine: images that no reader here decodes.
 UNREADABLE = {'.heic', '.heif', '.jxl', '.dng', '.cr2', '.cr3', '.nef', '.arw', '.orf', '.raf', '.rw2', '.dcm'}
@@ -29,7 +31,7 @@ def require_split(folder: Path) -> None:
     there = sorted(path.name for path in parent.glob('*/'))
     files = Counter(path.suffix.lower() for path in parent.iterdir() if path.is_file())
     advice = 'set data_prefix of train_dataloader.dataset and val_dataloader.dataset to the folders of the splits'
-    if not {name.lower() for name in there} & {*SPLIT_NAMES}:
+    if not {name.lower() for name in there} & SPLIT_OF.keys():
         fifth = 'set val_fraction=0.2 to hold out a fifth of each class, or ' if there else ''
         advice = f'{fifth}move images to {parent}/train/CLASS and {parent}/val/CLASS'
     if there or files:

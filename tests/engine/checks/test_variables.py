@@ -2,7 +2,8 @@
 
 import pytest
 
-from vt.engine.config.unread_variables import check_variables, own_words
+from vt.engine.config.config_files import own_words
+from vt.engine.config.unread_variables import check_variables
 from vt.errors import UserError
 
 READABLE = ('model', 'train_dataloader', 'val_dataloader')

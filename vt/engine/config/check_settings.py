@@ -31,15 +31,15 @@ from vt.engine.run.speed_settings import SpeedSettings
 from vt.errors import UserError
 from vt.registry import dicts_in, import_every_part
 
+from .config_files import variables_in
+from .short_names import SHORT_NAMES
 from .unread_variables import check_variables
 
 # Keys of a config that are read, besides the arguments of mmengine's runner.
 OTHER_KEYS = (
     *('activation_checkpointing', 'compile', 'config_name', 'custom_imports', 'data_root', 'efficient_conv_bn_eval'),
-    *('find_unused_parameters', 'fold', 'fsdp', 'image_size', 'model_wrapper_cfg', 'num_folds', 'runner_type'),
-    *('speed', 'val_fraction'),
-    *('imbalance', 'sync_bn'),
-    *('tta_model', 'tta_pipeline'),
+    *('find_unused_parameters', 'fold', 'freeze', 'fsdp', 'image_size', 'imbalance', 'model_wrapper_cfg', 'num_folds'),
+    *('runner_type', 'speed', 'sync_bn', 'tta_model', 'tta_pipeline', 'val_fraction'),
 )
 
 
@@ -112,8 +112,7 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
     for name in {*(content.get('default_hooks') or {})} - {*HOOK_NAMES}:
         if near := difflib.get_close_matches(name, HOOK_NAMES, n=1, cutoff=0.8):
             raise UserError(f'default_hooks.{name} would add a hook beside {near[0]}: rename it to {near[0]}')
-    if not cfg.filename:
-        return
+    settings |= {*SHORT_NAMES} - variables_in(cfg.filename or '')
     # Keys that other settings contain are not settings themselves.
     roots = [part.get('data_root', '') for part in dicts_in([content[key] for key in content if 'loader' in key])]
     is_replaced = 'data_root' not in options and any(option.endswith('.data_root') for option in options)
@@ -121,7 +120,7 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
         settings.remove('data_root')
     if cfg.model.get('data_preprocessor'):
         settings.remove('data_preprocessor')
-    check_variables(cfg.filename, settings, options)
+    check_variables(cfg.filename or '', settings, options)
 
 
 def _check_length(loop: dict) -> None:
@@ -163,11 +162,16 @@ def check_part(part: Any, path: str, scope: str, usual: Any = None) -> None:
         if NON_REGISTRY_ARGS.get(str(part.get('type'))) != key:
             default = arguments[key].default if key in arguments else None
             check_part(value, f'{path}.{key}', scope, default.get('type') if isinstance(default, dict) else None)
+    _check_arguments(takers, part, path, bool(kind))
+
+
+def _check_arguments(takers: list[Any], part: dict, path: str, is_named: bool) -> None:
+    """Raise a UserError for an argument that no type takes, or a value that those that take all of them do not."""
     beside = [key for pattern, keys in COMPANION_ARGS.items() if fnmatch(path, pattern) for key in keys]
     unknown = {built: _unknown(built, part, beside) for built in takers}
     if unknown and all(unknown.values()):
         key = unknown[takers[0]][0]
-        owner = takers[0].__name__ if kind else 'it'
+        owner, arguments = takers[0].__name__ if is_named else 'it', accepted_arguments(takers[0])[0]
         raise UserError(f"{path}: {owner} has no argument '{key}'; {_near(key, sorted({*arguments, *beside}))}")
     for built in takers:
         if not unknown[built]:

@@ -13,7 +13,7 @@ from torch import nn
 
 from vt.errors import UserError
 
-from .unread_variables import own_words
+from .config_files import own_words
 
 CUSTOM = 'optim_wrapper.paramwise_cfg.custom_keys'
 DECAYING = 'LearningRateDecayOptimWrapperConstructor'

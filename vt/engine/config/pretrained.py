@@ -63,6 +63,9 @@ def find_weights(cfg: Config, pretrained: str | PathLike | bool | None) -> str |
     if pretrained in (None, True) and 'saved_in' in cfg:
         return cfg.saved_in
     name = Path(cfg.filename or 'this config').stem
+    if not cfg.filename:  # composed by the name of the model alone
+        short = str(cfg.get('config_name')).partition('_')[0]
+        name = next((known for known in PUBLISHED if known.partition('_')[0] == short), short)
     if pretrained is True:
         raise UserError(f'there are no published weights for {name}: train it, and give the path of its checkpoint')
     if not pretrained:

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from mmengine.config import Config, ConfigDict
-from mmengine.utils import import_modules_from_strings
+from mmengine.config import Config
 
 from vt._libraries import import_library
 from vt.checkpoints.reading import Checkpoint, read
-from vt.datasets.folder_contents import SPLIT_NAMES
+from vt.datasets.folder_contents import SPLIT_OF
 from vt.engine.hooks.num_classes import names_in_config
 from vt.engine.reporting import in_one_line
 from vt.engine.run.processes import join_processes
@@ -29,11 +28,15 @@ from vt.hints import as_typed
 from vt.private_names import read_file
 
 from .check_settings import accepted_arguments, check_config, find_types
+from .compose import compose, short_models
 from .data import Data, apply_num_classes
 from .default_hooks import apply_defaults
 from .imbalance import apply_imbalance
+from .options import apply_options
+from .own_data import apply_data, apply_weights
 from .parts import LOADERS, Preparation, datasets_of, find_wrapper, leaves, model_of, preparation_of, steps_in
 from .pretrained import TIMM, find_weights, prepare_as_published, read_timm_config
+from .short_names import apply_short_names
 
 DISTRIBUTION = 'visual-transformers'  # name for pip; vt on PyPI is another project
 NUM_FOLDS, FOLD_SEED = 5, 0  # defaults; samples are shuffled by a fixed seed, so that all runs have the same folds
@@ -50,6 +53,9 @@ def config_steps() -> dict[str, 'Step']:
     """
     return {
         '--cfg-options': apply_cfg_options,
+        'data': lambda run: run.notes.extend(apply_data(run.cfg, run.request.options)),
+        'weights': lambda run: run.notes.extend(apply_weights(run.cfg, run.request.options)),
+        'short names': lambda run: apply_short_names(run.cfg, run.request.options),
         'fold': apply_fold,
         'defaults of loaders': apply_loader_defaults,
         'val_fraction': apply_val_fraction,
@@ -59,7 +65,7 @@ def config_steps() -> dict[str, 'Step']:
         'processes': lambda run: join_processes(run.cfg),
         'classes of the data': apply_classes,
         'imbalance': apply_class_weights,
-        'mixed precision': lambda run: apply_amp(run.cfg, run.request.amp),
+        'mixed precision': lambda run: apply_amp(run.cfg, run.request.amp or run.cfg.pop('amp', False)),
         'defaults of runs': lambda run: apply_defaults(run.cfg),
         'tested weights': apply_tested_weights,
     }
@@ -167,7 +173,7 @@ def prepare(path: str, request: RunOptions) -> Run:
 
 def prepare_in_steps(path: str, request: RunOptions) -> Iterator[tuple[str, Run]]:
     """Yield the run of the config in the file, and again after each step of :func:`prepare`, with the step's name."""
-    run = Run(_read_file(path), request)
+    run = Run(_read_file(path, 'weights' in request.options), request)
     yield path, run
     for name, step in config_steps().items():
         step(run)
@@ -197,9 +203,11 @@ def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
     return next(run.cfg for name, run in steps if name == LAST_READING_STEP)
 
 
-def _read_file(path: str) -> Config:
+def _read_file(path: str, fine_tunes: bool) -> Config:
     if path.startswith(TIMM):
         return read_timm_config(path)
+    if (short := Path(path)) in short_models().values():
+        return compose(short, fine_tunes)
     _require_config(path)
     try:
         cfg = read_file(path)
@@ -266,57 +274,6 @@ def apply_cfg_options(run: Run) -> None:
             dataset['data_root'] = cfg.data_root
 
 
-def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
-    """Set ``--cfg-options`` in a config in place, and import the packages that a new ``custom_imports`` names.
-
-    Dicts merge as in configs. The next index of a list appends a part: ``custom_hooks.1.type=EMAHook``. An option that
-    does not fit the config is a UserError.
-    """
-    for key, value in options.items():
-        name, *path = key.split('.')
-        try:
-            cfg[name] = _with_value(cfg.get(name), path, value)
-        except (LookupError, TypeError, ValueError) as error:
-            words = 'set the type to replace a part; an index of a list must exist, or be the next one to append a part'
-            raise UserError(f'--cfg-options {key}={value}: the config has no such key ({error}); {words}') from error
-    if any(key.split('.')[0] == 'custom_imports' for key in options):
-        try:
-            import_modules_from_strings(**cfg.custom_imports)
-        except ImportError as error:
-            raise UserError(f'--cfg-options custom_imports={dict(cfg.custom_imports)}: {error}') from error
-
-
-def _with_value(place: Any, path: list[str], value: Any) -> Any:
-    """Return a copy of ``place``, a part of a config, with a value set at ``path``."""
-    if not path:
-        if isinstance(value, (str, int, float)) and _holds_parts(place):
-            raise TypeError('it is a dict with a type, or a list of such dicts')
-        if not isinstance(value, dict) or place is None:
-            return value
-        merged = Config(dict(place=place))
-        merged.merge_from_dict(dict(place=value))
-        return merged.place
-    name, *rest = path
-    if place is None:
-        place = [] if name == '0' else {}
-    if isinstance(place, (list, tuple)):
-        is_part = rest == ['type'] or (not rest and isinstance(value, dict))
-        items = [*place, *([None] if is_part and name == str(len(place)) else [])]
-        items[int(name)] = _with_value(items[int(name)], rest, value)
-        return type(place)(items)
-    if not isinstance(place, dict):
-        raise TypeError(f'{name} cannot be set in {place!r}')
-    copied = ConfigDict(place)
-    copied[name] = _with_value(copied.get(name), rest, value)
-    return copied
-
-
-def _holds_parts(value: Any) -> bool:
-    """Return whether a value is the config of a part, or a list of them."""
-    parts = value if isinstance(value, (list, tuple)) else [value]
-    return any(isinstance(part, dict) and 'type' in part for part in parts)
-
-
 def apply_fold(run: Run) -> None:
     """Apply ``fold`` and ``num_folds``: hold out one fold of the training data for validation.
 
@@ -372,7 +329,7 @@ def _use_whole_folder(data: dict) -> None:
         return
     above = {key: os.path.dirname(path.rstrip('/')) for key, path in paths.items()}
     folder = os.path.join(data.get('data_root') or '', above['img_path'])
-    splits = [path.name for path in sorted(Path(folder).glob('*/')) if path.name.lower() in SPLIT_NAMES]
+    splits = [path.name for path in sorted(Path(folder).glob('*/')) if path.name.lower() in SPLIT_OF]
     if len(splits) > 1:
         words = f'{folder} has the splits {", ".join(splits)}, not classes: set data_prefix of the data sets'
         raise UserError(f'{words}, such as train_dataloader.dataset.data_prefix={splits[-1]}, without val_fraction')
@@ -429,7 +386,8 @@ def apply_arguments(run: Run) -> None:
         cfg.merge_from_dict({'speed.compile': True})
     if request.launcher is not None:
         cfg.launcher = request.launcher
-        cfg.work_dir = request.work_dir or cfg.get('work_dir') or os.path.join('work_dirs', Path(cfg.filename).stem)
+        name = cfg.get('config_name') or Path(cfg.filename).stem
+        cfg.work_dir = request.work_dir or cfg.get('work_dir') or os.path.join('work_dirs', name)
     if not request.validates:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if request.scales_lr:

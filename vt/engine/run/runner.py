@@ -40,6 +40,7 @@ from vt.engine.run.work_directory import Start, start_of, use_work_directory
 from vt.errors import UserError
 from vt.files import atomic_write, parse_errors, write_atomically
 from vt.logs import log_to
+from vt.models.freezing import freeze
 from vt.models.layer_depths import depths_in_model
 from vt.models.optimize import optimize_for
 from vt.models.recomputation import keep_statistics_in_backward
@@ -156,6 +157,8 @@ class VTRunner(Runner):
         """Build the model and choose its implementations before it is wrapped for DDP."""
         with weights_only():  # parts may load weights, such as a teacher's
             model = super().build_model(model)
+        if self.cfg.get('freeze'):
+            freeze(model, self.cfg['freeze'])
         speed = self.speed
         optimize_for(model, get_device(), speed.channels_last, speed.token_products, is_sharded=bool(self.sharding))
         self._compile(model)

@@ -1,0 +1,47 @@
+"""A run is a model: its folder, or a checkpoint in it, stands for its config and its best weights."""
+
+from os import PathLike
+from pathlib import Path
+
+from vt.checkpoints.reading import find_newest_checkpoint
+from vt.errors import MissingFileError, UserError
+from vt.logs import logger
+
+SUFFIXES = ('.pth', '.pt', '.ckpt', '.bin', '.safetensors')  # of checkpoints
+RECORD = 'training.json'
+
+
+def find_run(source: str | PathLike) -> tuple[Path, Path] | None:
+    """Return config and checkpoint of a run, given its folder or a checkpoint in it; None for anything else.
+
+    The config is the one that the run saved. Of a folder the checkpoint is the best one, else the newest.
+
+    Raises:
+        UserError: the folder has no checkpoint yet, or several configs or none are beside a checkpoint.
+    """
+    path = Path(source).expanduser()
+    if path.is_file() and path.suffix in SUFFIXES:
+        return _config_in(path.parent, path), path
+    if not path.is_dir() or (path / 'config.json').is_file():  # of a saved model
+        return None
+    bests = sorted(path.glob('best_*.pth'), key=lambda best: best.stat().st_mtime)
+    checkpoint = bests[-1] if bests else find_newest_checkpoint(path)[0]
+    if checkpoint is None:
+        if [*path.glob('*.py')] or (path / RECORD).is_file():
+            raise MissingFileError(f'{path} has no checkpoint: the run has not saved one yet')
+        return None
+    config = _config_in(path, checkpoint)
+    logger.info(f'{path}: {config.name} with {"the best" if bests else "the newest"} checkpoint, {checkpoint.name}')
+    return config, Path(checkpoint)
+
+
+def _config_in(folder: Path, checkpoint: str | PathLike) -> Path:
+    configs = sorted(folder.glob('*.py'), key=lambda config: config.stat().st_mtime)
+    if not configs:
+        raise UserError(f'{checkpoint} has no config beside it: give the config too, MODEL CHECKPOINT')
+    return configs[-1]
+
+
+def is_weights(word: str) -> bool:
+    """Return whether a word of a command names weights: a library, an address, or a file of them."""
+    return word in ('timm', 'torchvision') or '://' in word or Path(word).suffix in SUFFIXES
