@@ -106,7 +106,8 @@ def _arguments(name: str, words: Sequence[str | PathLike], given: dict[str, Any]
                 raise UserError(f'{key}={value} must be {", ".join(choices)}')
             value = 'auto' if key == 'resume' and value is True else value
             setattr(args, key, kinds[key].type(value) if kinds[key].type and value is not None else value)
-    args.cfg_options = {key: value for key, value in given.items() if key not in vars(args)}
+    settings = {key: value for key, value in given.items() if key not in vars(args)}
+    args.cfg_options = {key: fspath(value) if isinstance(value, PathLike) else value for key, value in settings.items()}
     args.words = [fspath(word) for word in words]
     read_words(args)
     return args

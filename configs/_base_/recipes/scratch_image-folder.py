@@ -4,7 +4,9 @@ _base_ = 'fine_tune_image-folder.py'
 
 optim_wrapper = dict(
     constructor='DefaultOptimWrapperConstructor',
-    paramwise_cfg=dict(_delete_=True, norm_decay_mult=0.0, bias_decay_mult=0.0, flat_decay_mult=0.0),
+    paramwise_cfg=dict(
+        _delete_=True, norm_decay_mult=0.0, bias_decay_mult=0.0, flat_decay_mult=0.0, bypass_duplicate=True
+    ),
 )
 param_scheduler = [
     dict(type='vt.WarmUpLR', start_factor=0.01, by_epoch=True, length=5, convert_to_iter_based=True),

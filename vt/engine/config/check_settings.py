@@ -32,6 +32,7 @@ from vt.errors import UserError
 from vt.registry import dicts_in, import_every_part
 
 from .config_files import variables_in
+from .parts import AUTO
 from .short_names import SHORT_NAMES
 from .unread_variables import check_variables
 
@@ -256,7 +257,8 @@ def check_values(built: Any, part: dict, path: str) -> None:
         value, where = part.get(name), f'{path}.{name}'.strip('.')
         if value is not None and typing.get_origin(kind) is typing.Literal and value not in typing.get_args(kind):
             raise UserError(f'{where}={shortened(value)} must be one of {", ".join(typing.get_args(kind))}')
-        if value is not None and name not in UNCHECKED_ARGS and {*kinds} <= {*SIMPLE}:
+        is_open = value is None or name in UNCHECKED_ARGS or (name == 'num_classes' and value == AUTO)
+        if not is_open and {*kinds} <= {*SIMPLE}:
             allowed = (*kinds, int) if float in kinds else kinds
             if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in kinds):
                 words = ' or '.join('None' if kind is type(None) else kind.__name__ for kind in kinds)

@@ -12,6 +12,7 @@ from mmengine.config import Config
 
 from vt.files import ROOT
 from vt.private_names import read_file
+from vt.registry import dicts_in
 
 BASES = ROOT / 'configs/_base_'
 MODELS = BASES / 'models'
@@ -47,6 +48,8 @@ def compose(path: Path, fine_tunes: bool) -> Config:
     backbone = composed.model.get('backbone') or {}
     if (backbone.get('init_cfg') or {}).get('type') == 'Pretrained':  # it is downloaded only if weights ask for it
         backbone['init_cfg'] = None
+    for part in dicts_in(composed.model):
+        part.pop('_delete_', None)  # of a part that this recipe does not set
     composed.config_name = path.stem
     return composed
 

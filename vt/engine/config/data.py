@@ -22,10 +22,9 @@ from vt.private_names import serialize
 from vt.registry import dicts_in
 
 from .check_settings import accepted_arguments
-from .parts import datasets_of, leaves, steps_in
+from .parts import AUTO, datasets_of, leaves, steps_in
 
 PLAIN = dict(lazy_init=True, serialize_data=False)  # samples as a list, for checks
-AUTO = 'auto'  # of ``num_classes``
 USES = ('pipeline', 'test_mode')  # arguments that say how samples are used; of class folders, not which there are
 
 

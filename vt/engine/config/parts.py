@@ -10,6 +10,7 @@ from mmengine.config import Config
 
 from vt.errors import UserError
 
+AUTO = 'auto'  # ``num_classes`` of the data
 LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 # Steps that assume values up to 255, without an error for others.
 EIGHT_BIT_STEPS = (
