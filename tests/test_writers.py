@@ -11,7 +11,7 @@ WRITES |= {'save_model', 'quantize_static', 'quant_pre_process'}
 SAVES = {'save', 'dump', 'save_file', 'to_parquet', 'save_to_disk', 'savez', 'savez_compressed', 'tofile'}
 # Places that may: the function itself, files that nobody keeps, what is no file, and what is added to line by line.
 ALLOWED = {
-    'vt/files.py': {'Path(path).write_bytes', 'part.write_bytes', 'open'},
+    'vt/files.py': {'Path(path).write_bytes', 'part.write_bytes', '(folder / MARK).open'},
     'vt/serialization/export.py': {
         *('torch.export.save', 'aoti_compile_and_package', 'torch.onnx.export'),
         *('quant_pre_process', 'quantize_static', 'openvino.save_model'),  # a temporary folder
@@ -20,7 +20,7 @@ ALLOWED = {
     'vt/inference/image_files.py': {'mask.save'},  # to memory
     'vt/commands/test.py': {'mmengine.dump'},  # to a text
     'vt/checkpoints/publish.py': {'save'},  # to bytes
-    'vt/engine/run/work_directory.py': {'open'},  # a lock
+    'vt/engine/run/work_directory.py': {'(folder / LOCK).open'},  # a lock
     'vt/engine/run/runner.py': {'torch.save'},  # in replacing
     'docs/reports/references.py': {'torch.save'},  # a temporary folder
     'projects/speed/data_loading.py': {
@@ -32,7 +32,7 @@ ALLOWED = {
     'projects/speed/inference.py': {'torch.save'},  # random weights in its working directory
     'projects/speed/kernels.py': {'cubin.write_bytes'},  # a temporary folder
     'projects/speed/timing.py': {'MARKS.write_text'},  # no file, but the kernel's
-    'vt/commands/sweep.py': {'open'},  # the output of a run
+    'vt/commands/sweep.py': {'output.open'},  # the output of a run
     'vt/commands/predict.py': {'self.part.open'},  # results as they come, in a part that takes the name at the end
 }
 

@@ -1,3 +1,5 @@
+"""Same as ``vt benchmark``."""
+
 from vt.cli import main
 
 if __name__ == '__main__':

@@ -1,3 +1,5 @@
+"""Same as ``vt check-dataset``."""
+
 from vt.cli import main
 
 if __name__ == '__main__':

@@ -1,3 +1,5 @@
+"""Same as ``vt publish``."""
+
 from vt.cli import main
 
 if __name__ == '__main__':

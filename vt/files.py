@@ -69,7 +69,7 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
             folder = Path(tempfile.mkdtemp(prefix=START, suffix=PART, dir=parent))
             ends.callback(_remove, folder)
             with contextlib.suppress(FileNotFoundError):  # another process has taken it for one that a kill left
-                mark = ends.enter_context(open(folder / MARK, 'w'))
+                mark = ends.enter_context((folder / MARK).open('w'))
                 with contextlib.suppress(OSError, AttributeError):  # a file system without locks, or Windows
                     fcntl.flock(mark, fcntl.LOCK_EX)
                 if (folder / MARK).exists():
@@ -84,7 +84,7 @@ def _remove_unfinished(parent: Path, process: int) -> None:
             folder.rmdir()  # empty: a process was killed here
         if folder.is_symlink() or not (folder / MARK).is_file():  # a pipe would be waited for
             continue
-        with contextlib.suppress(OSError), open(folder / MARK, 'r+') as mark:
+        with contextlib.suppress(OSError), (folder / MARK).open('r+') as mark:
             fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _remove(folder)
 

@@ -21,7 +21,7 @@ def is_control(letter: str) -> bool:
 
 
 def printable(text: Any, width: int | None = None) -> str:
-    """Return a value as one line of at most ``width`` characters, with control characters escaped as ``\\x1b``."""
+    r"""Return a value as one line of at most ``width`` characters, with control characters escaped as ``\x1b``."""
     text = str(text)
     if width is not None and len(text) > width:
         text = f'{text[: width - 2]} …'

@@ -6,6 +6,7 @@
 import argparse
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import yaml
 
@@ -50,6 +51,6 @@ if __name__ == '__main__':
         if args.tables is not None:
             from docs.reports.train import train
 
-            os.environ['PYTHONPATH'] = os.pathsep.join([os.getcwd(), os.environ.get('PYTHONPATH', '')])  # of tools/
+            os.environ['PYTHONPATH'] = os.pathsep.join([str(Path.cwd()), os.environ.get('PYTHONPATH', '')])  # of tools/
             train(args, read_runs_file(), tables.RECORDS)
         write_pages()

@@ -42,7 +42,8 @@ def time_interleaved(
         steps: steps to time, by name.
         device: their device.
         title: title of the progress bar.
-        rounds, warmup: number of runs of each step, and of those before timing.
+        rounds: number of runs of each step.
+        warmup: number of runs of each step before timing.
         seconds: approximate time limit; it reduces the number of rounds, to 3 at least.
     """
     repeats = dict.fromkeys(steps, 1)

@@ -79,6 +79,7 @@ class OpaqueObject:
     name = ''
 
     def __new__(cls, *arguments) -> 'OpaqueObject':
+        """Store the arguments; a subclass may return another value."""
         self = super().__new__(cls)
         self.arguments, self.state, self.items = arguments, None, []
         return self
@@ -96,6 +97,7 @@ class Text(OpaqueObject):
     __slots__ = ()
 
     def __new__(cls, text: str, encoding: str) -> bytes:
+        """Return the bytes of a text, whatever its encoding is called."""
         return text.encode('latin1')
 
 
@@ -150,6 +152,7 @@ class Conversion:
         self._done: dict[int, tuple[Any, Any]] = {}
 
     def __call__(self, value: Any, keys: tuple = ()) -> Any:
+        """Return the plain value, at the dotted ``keys``; :data:`DROPPED` for one that is left out."""
         if type(value) in KEPT:
             return value
         if id(value) not in self._done:  # a reference to the value is stored, so that its id stays unique
@@ -166,10 +169,8 @@ class Conversion:
                 return dtype_of(value) or DROPPED
             case HistoryBuffer():
                 return self(dict(zip(HISTORY, (*value.data, value.max_length))), keys)
-            case np.ndarray() if value.dtype.kind in 'biufc':
-                return torch.from_numpy(value.astype(value.dtype.newbyteorder('='), order='C'))
             case np.ndarray() | np.generic():
-                return self(value.tolist(), keys)
+                return self._convert_numbers(value, keys)
             case dict():
                 return self._convert_dict(value, keys)
             case list() | tuple() | set() | frozenset() | deque():
@@ -181,6 +182,11 @@ class Conversion:
         if value is not DROPPED and not callable(value):
             self.dropped.add(keys)
         return DROPPED
+
+    def _convert_numbers(self, value: np.ndarray | np.generic, keys: tuple) -> Any:
+        if isinstance(value, np.ndarray) and value.dtype.kind in 'biufc':
+            return torch.from_numpy(value.astype(value.dtype.newbyteorder('='), order='C'))
+        return self(value.tolist(), keys)
 
     def _convert_dict(self, value: dict, keys: tuple) -> dict:
         result = type(value)() if type(value) in (OrderedDict, Counter) else {}
@@ -196,42 +202,21 @@ class Conversion:
         """Return the tensor, array or other value that a known object in a file stands for; DROPPED for all others."""
         if value.name in IGNORED:
             return OrderedDict(value.items)
-        match value.name.rpartition('.')[2], value.arguments, value.state:
-            case 'OrderedDict' | 'Counter' as name, content, state:
-                made = (OrderedDict if name == 'OrderedDict' else Counter)(*content)
-                made.update(value.items)
-                vars(made).update(state or {})
-                return made
-            case 'set', (items,), _:
-                return set(items)
-            case 'complex' | 'bytearray' as name, content, _:
-                return (complex if name == 'complex' else bytearray)(*content)
-            case 'Size' | 'device' as name, content, _:
+        name = value.name.rpartition('.')[2]
+        match name, value.arguments:
+            case 'Size' | 'device', content:
                 return getattr(torch, name)(*content)
-            case '_rebuild_tensor' | '_rebuild_tensor_v2' | '_rebuild_tensor_v3', content, _:
+            case '_rebuild_tensor' | '_rebuild_tensor_v2' | '_rebuild_tensor_v3', content:
                 return self._tensor(*content)
-            case _, (), content if dtype_of(type(value)):  # before PyTorch 0.2
-                return self._tensor(*content)
-            case '_rebuild_parameter' | '_rebuild_parameter_with_state' | 'Parameter', (content, *_), _:
+            case _, () if dtype_of(type(value)):  # before PyTorch 0.2
+                return self._tensor(*value.state)
+            case '_rebuild_parameter' | '_rebuild_parameter_with_state' | 'Parameter', (content, *_):
                 return content
-            case '_rebuild_from_type_v2', (type() as function, _, content, _), _ if issubclass(function, OpaqueObject):
+            case '_rebuild_from_type_v2', (type() as function, _, content, _) if issubclass(function, OpaqueObject):
                 return function(*content)  # without attributes
-            case 'scalar', (OpaqueObject() as kind, bytes(data)), _ if number := _number(kind):
-                return np.frombuffer(data, number)[0]
-            case '_reconstruct', _, (_, tuple(shape), OpaqueObject() as kind, order, data) if number := _number(kind):
-                data = data if isinstance(data, bytes) else b''
-                return np.frombuffer(data, number).reshape(shape, order='F' if order else 'C')
-            case 'HistoryBuffer', _, {'_log_history': log, '_count_history': count, 'max_length': int(length)}:
-                return dict(zip(HISTORY, (log, count, length)))
-            case 'ConfigDict', (dict(items),), _:
-                return items
-            case 'bytes', (), _:
-                return b''
-            case name, parts, _ if name.endswith('Path'):
-                return str(PurePosixPath(*parts))
         if value.name.startswith('torch.'):
             raise DamagedError(f'its {value.name} has unexpected arguments')
-        return DROPPED
+        return _made_without_torch(name, value)
 
     def _tensor(self, stored: OpaqueObject, offset: int, size: Any, stride: tuple[int, ...], *more) -> torch.Tensor:
         """Return a tensor of a storage; of an untyped one, ``more`` has the dtype."""
@@ -242,6 +227,34 @@ class Conversion:
         numbers = numbers.view(kinds[0]) if kinds else numbers
         result = torch.empty(0, dtype=numbers.dtype, device=numbers.device)
         return result.set_(numbers.untyped_storage(), numbers.storage_offset() + offset, self(size), stride)
+
+
+def _made_without_torch(name: str, value: OpaqueObject) -> Any:
+    """Return a value of Python, NumPy or mmengine, by the last part of its name; DROPPED for other objects."""
+    match name, value.arguments, value.state:
+        case 'OrderedDict' | 'Counter', content, state:
+            made = (OrderedDict if name == 'OrderedDict' else Counter)(*content)
+            made.update(value.items)
+            vars(made).update(state or {})
+            return made
+        case 'set', (items,), _:
+            return set(items)
+        case 'complex' | 'bytearray', content, _:
+            return (complex if name == 'complex' else bytearray)(*content)
+        case 'ConfigDict', (dict(items),), _:
+            return items
+        case 'bytes', (), _:
+            return b''
+        case _, parts, _ if name.endswith('Path'):
+            return str(PurePosixPath(*parts))
+        case 'scalar', (OpaqueObject() as kind, bytes(data)), _ if number := _number(kind):
+            return np.frombuffer(data, number)[0]
+        case '_reconstruct', _, (_, tuple(shape), OpaqueObject() as kind, order, data) if number := _number(kind):
+            data = data if isinstance(data, bytes) else b''
+            return np.frombuffer(data, number).reshape(shape, order='F' if order else 'C')
+        case 'HistoryBuffer', _, {'_log_history': log, '_count_history': count, 'max_length': int(length)}:
+            return dict(zip(HISTORY, (log, count, length)))
+    return DROPPED
 
 
 def _number(kind: OpaqueObject) -> str | None:

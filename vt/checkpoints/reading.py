@@ -136,7 +136,7 @@ def load_checkpoint(name: str | Path, map_location: Any = None) -> dict:
 
 def load_file(path: Path, map_location: Any = None) -> dict:
     """As :func:`load_checkpoint`, of a path."""
-    if not os.path.isfile(path):  # Path.is_file raises an error for a name that is too long
+    if not os.path.isfile(path):
         raise MissingFileError(f'there is no checkpoint {printable(path)}: train the model first, or correct the path')
     with parse_errors(path):
         loaded = _read_safetensors(path, map_location) if path.suffix == SUFFIX else _read(path, map_location)

@@ -87,8 +87,8 @@ def run(function: str, args: argparse.Namespace, package: str = 'vt.commands.') 
     os.environ.setdefault('PYTORCH_NVML_BASED_CUDA_CHECK', '1')
     if 'OMP_WAIT_POLICY' not in os.environ:  # GNU OpenMP reads these when PyTorch is imported
         os.environ.setdefault('GOMP_SPINCOUNT', SPINS)
-    if os.getcwd() not in sys.path:  # as with python -m vt, the modules in this folder can be imported
-        sys.path.append(os.getcwd())
+    if (here := str(Path.cwd())) not in sys.path:  # as with python -m vt, the modules in this folder can be imported
+        sys.path.append(here)
     with one_line_errors(getattr(args, 'config', None) or function.split(':')[1], args.traceback), _usable_folders():
         with importing():
             from vt.apis.model_zoo import find_source

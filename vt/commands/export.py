@@ -71,32 +71,22 @@ def export(args: argparse.Namespace) -> None:
     if program.reason:
         print(f'the image size is fixed, {describe_size(images)}, because of: {program.reason}')
     cases = [images[:number] for number in BATCHES] + (others if program.open_size else [])
-    fitting, size = [], describe_size(images)
-    if 'int8' in args.formats:
-        inputs = read_inputs(model, args.calibrate, build_plain_training_set, CALIBRATION)
-        fitting = [one for one in inputs if program.open_size or one.shape[1:] == images.shape[1:]]
-        if not fitting:
-            raise UserError(f'no calibration image has the size {size}: give images of this size with --calibrate')
+    fitting = read_calibration(model, args.calibrate, images, program.open_size) if 'int8' in args.formats else []
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # about names of dynamic sizes
         # All before the scores, which take longer: a package may be missing.
         encoded = {kind: encode(kind, program, fitting) for kind in args.formats}
-    runs, files, rows, refused = {}, {}, [], []
     own = {} if args.accuracy is None else score(model, args.accuracy)
+    rows = []
     for kind, (contents, forward) in encoded.items():
-        differences = {describe_size(case): largest_difference(forward, network, case) for case in cases}
-        worst = max(differences, key=differences.__getitem__)
-        row = dict(format=kind, file=f'{name}{next(iter(contents))}', difference=differences[worst], at=worst)
+        row = dict(format=kind, file=f'{name}{next(iter(contents))}', **find_difference(forward, network, cases))
         if own:
             row |= score(model, args.accuracy, forward) | dict(model_score=own['score'])
         rows.append(row)
-        if reason := why_refused(row, args):
-            refused.append(reason)
-        else:
-            runs[kind] = forward
-            files |= {f'{name}{suffix}': content for suffix, content in contents.items()}
-    for file, content in files.items():
-        write_atomically(args.out_dir / file, content)
+    refused = {row['format']: reason for row in rows if (reason := why_refused(row, args))}
+    runs = {kind: forward for kind, (_, forward) in encoded.items() if kind not in refused}
+    for suffix, content in [item for kind in runs for item in encoded[kind][0].items()]:
+        write_atomically(args.out_dir / f'{name}{suffix}', content)
     if runs:
         about = describe_inputs(model, images.shape[1:], program.open_size)
         if {'onnx', 'int8'} & runs.keys():
@@ -110,7 +100,24 @@ def export(args: argparse.Namespace) -> None:
     sizes = dict(size=describe_size(images[:1]), open_size=program.open_size, reason=program.reason)
     write_measured(args.out, config=args.config, **sizes, **own, results=rows)
     if refused:
-        raise UserError(f'not written: {"; ".join(refused)}')
+        raise UserError(f'not written: {"; ".join(refused.values())}')
+
+
+def read_calibration(model: Any, files: list[Path], images: Tensor, open_size: bool) -> list[Tensor]:
+    """Return the inputs to calibrate int8, without an open size only those of the size of ``images``."""
+    inputs = read_inputs(model, files, build_plain_training_set, CALIBRATION)
+    fitting = [one for one in inputs if open_size or one.shape[1:] == images.shape[1:]]
+    if not fitting:
+        size = describe_size(images)
+        raise UserError(f'no calibration image has the size {size}: give images of this size with --calibrate')
+    return fitting
+
+
+def find_difference(run: Forward, network: Network, cases: list[Tensor]) -> dict[str, Any]:
+    """Return the largest ``difference`` of an exported file from the model, and the size of its inputs, ``at``."""
+    differences = {describe_size(case): largest_difference(run, network, case) for case in cases}
+    worst = max(differences, key=differences.__getitem__)
+    return dict(difference=differences[worst], at=worst)
 
 
 def why_refused(row: dict[str, Any], args: argparse.Namespace) -> str | None:

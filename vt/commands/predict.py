@@ -39,15 +39,58 @@ NAMED = 20  # files listed in the final error
 
 def predict(args: argparse.Namespace) -> None:
     """Predict, print a table, and write results, figures and masks on request; at the end name files not read."""
+    check_arguments(args)
+    inferencer = build_inferencer(args)
+    files = find_files(args.inputs, inferencer.pipeline.suffixes)
+    check_paths(files, files.values(), args.out_dir, '--out-dir')
+    masks = mask_paths(files, args.masks, [args.out_dir / path for path in files.values()] if args.out_dir else [])
+    check_output(args.out, *files)
+    workers = default_workers() if args.workers is None else args.workers
+    palette = inferencer.model.dataset_meta['palette'] if args.masks else ()
+    skipped: dict[str, Exception] = {}
+    rows = []
+    with ResultFile(args.out) if args.out else nullcontext() as out:
+        for file, found in predict_each(inferencer, list(files), args.batch_size, workers):
+            try:
+                if isinstance(found, Exception):
+                    raise found
+                image = inferencer.draw(inferencer.pixels(file), found) if args.out_dir else None
+                mask = encode_mask(found.pred_sem_seg.data[0].numpy(), palette, file) if args.masks else None
+            except Exception as error:  # of any type, such as of a side too long for Matplotlib
+                skipped[file] = error
+                reason = describe(error) or in_one_line(error)
+                print(printable(f'skipped: {reason if file in reason else f"{file}: {reason}"}'), file=sys.stderr)
+                continue
+            if mask:
+                write_atomically((args.masks / masks[file]).with_suffix(mask[0]), mask[1])
+            few = {} if inferencer.predicts_maps else dict(top_k=args.top_k)
+            result: dict[str, Any] = dict(file=file, **inferencer.describe(found, **few))
+            rows.append(describe_row(result, args.top_k, inferencer.predicts_maps))
+            if out:
+                out.add(result)
+            if image is not None:
+                write_atomically(args.out_dir / files[file], cv2.imencode('.png', image[..., ::-1])[1].tobytes())
+    if rows:
+        print_table(rows, title=name_of(args.config))
+        for written in filter(None, (args.out, args.out_dir, args.masks)):
+            print(f'written to {written}')
+    raise_skipped(skipped, len(files))
+
+
+def check_arguments(args: argparse.Namespace) -> None:
+    """Raise a UserError for invalid arguments, before the model is read."""
     if args.out and args.out.suffix not in ('.json', '.csv'):
         raise UserError(f'--out {args.out}: the name must end in .json or .csv')
     if args.batch_size < 1 or args.top_k < 1:
         raise UserError(f'--batch-size {args.batch_size} and --top-k {args.top_k} must be at least 1')
-    workers = default_workers() if args.workers is None else args.workers
-    if not 0 <= workers <= MAX_THREADS:
-        raise UserError(f'--workers {workers} must be from 0 to {MAX_THREADS}')
-    check_output(args.out, args.config, args.checkpoint)  # before the model is read, and later with the files
-    cfg, name = resolve_config(args.config, args.cfg_options), name_of(args.config)
+    if args.workers is not None and not 0 <= args.workers <= MAX_THREADS:
+        raise UserError(f'--workers {args.workers} must be from 0 to {MAX_THREADS}')
+    check_output(args.out, args.config, args.checkpoint)  # later with the files
+
+
+def build_inferencer(args: argparse.Namespace) -> Any:
+    """Return the inferencer of the model; raise a UserError for arguments that the model does not support."""
+    cfg = resolve_config(args.config, args.cfg_options)
     if not args.inputs:
         whole = Path(args.config).is_dir()  # of a saved model, whose weights are in its folder, too
         words = f'{args.config} {args.config} {args.checkpoint}' if whole else f'{args.config} {args.checkpoint} INPUT'
@@ -65,51 +108,25 @@ def predict(args: argparse.Namespace) -> None:
         if not getattr(inferencer, 'has_several', False):
             raise UserError('--threshold requires a multi-label model, and this one has one label: remove --threshold')
         inferencer.thresholds = read_thresholds(args.threshold, inferencer.classes)
-    files = find_files(args.inputs, inferencer.pipeline.suffixes)
-    check_paths(files, files.values(), args.out_dir, '--out-dir')
-    masks = mask_paths(files, args.masks, [args.out_dir / path for path in files.values()] if args.out_dir else [])
-    check_output(args.out, *files)
-    skipped: dict[str, Exception] = {}
-    rows = []
-    with ResultFile(args.out) if args.out else nullcontext() as out:
-        for file, found in predict_each(inferencer, list(files), args.batch_size, workers):
-            image = mask = None
-            try:
-                if isinstance(found, Exception):
-                    raise found
-                if args.out_dir:
-                    image = inferencer.draw(inferencer.pixels(file), found)
-                if args.masks:
-                    labels, palette = found.pred_sem_seg.data[0].numpy(), inferencer.model.dataset_meta['palette']
-                    mask = encode_mask(labels, palette, file)
-            except Exception as error:  # of any type, such as of a side too long for Matplotlib
-                skipped[file] = error
-                reason = describe(error) or in_one_line(error)
-                print(printable(f'skipped: {reason if file in reason else f"{file}: {reason}"}'), file=sys.stderr)
-                continue
-            if mask:
-                write_atomically((args.masks / masks[file]).with_suffix(mask[0]), mask[1])
-            few = {} if inferencer.predicts_maps else dict(top_k=args.top_k)
-            result: dict[str, Any] = dict(file=file, **inferencer.describe(found, **few))
-            score = 'share' if inferencer.predicts_maps else 'score'
-            shown = result['predictions'] if few else result['predictions'][: args.top_k]
-            best = [f'{entry["name"]} {100 * entry[score]:.1f} %' for entry in shown if entry.get('predicted', True)]
-            rows.append({'file': file, score: ', '.join(best) or 'no label'})
-            if out:
-                out.add(result)
-            if image is not None:
-                _, content = cv2.imencode('.png', image[..., ::-1])
-                write_atomically(args.out_dir / files[file], content.tobytes())
-    if rows:
-        print_table(rows, title=name)
-        for written in filter(None, (args.out, args.out_dir, args.masks)):
-            print(f'written to {written}')
+    return inferencer
+
+
+def describe_row(result: dict[str, Any], top_k: int, of_maps: bool) -> dict[str, str]:
+    """Return a described prediction as a row of the table."""
+    score = 'share' if of_maps else 'score'
+    shown = result['predictions'][:top_k] if of_maps else result['predictions']
+    best = [f'{entry["name"]} {100 * entry[score]:.1f} %' for entry in shown if entry.get('predicted', True)]
+    return {'file': result['file'], score: ', '.join(best) or 'no label'}
+
+
+def raise_skipped(skipped: dict[str, Exception], number: int) -> None:
+    """Raise a UserError with the names of skipped files, or the first unexpected error if there was no prediction."""
     unforeseen = [error for error in skipped.values() if not isinstance(error, UserError)]
-    if unforeseen and len(skipped) == len(files):
+    if unforeseen and len(skipped) == number:
         raise unforeseen[0]
     if skipped:
         named = ', '.join([*skipped][:NAMED]) + (' ...' if len(skipped) > NAMED else '')
-        raise UserError(f'{len(skipped)} of {len(files)} files could not be read and were skipped: {named}')
+        raise UserError(f'{len(skipped)} of {number} files could not be read and were skipped: {named}')
 
 
 def read_thresholds(given: str, classes: Sequence[str] | None) -> float | Tensor:

@@ -276,7 +276,7 @@ def train_run(run: SweepRun, device: int | None = None) -> str | None:
     command = [sys.executable, str(TRAIN), run.config, '--work-dir', str(run.work_dir), '--resume']
     command += ['--launcher', 'none', '--cfg-options', f'randomness.seed={run.seed}', *run.settings]
     output = run.work_dir / 'output.txt'
-    with open(output, 'a', encoding='utf-8') as log:
+    with output.open('a', encoding='utf-8') as log:
         start = log.tell()  # behind the output of earlier attempts
         result = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
     if result.returncode:

@@ -53,10 +53,8 @@ def test(args: argparse.Namespace) -> None:
                 'the test images have no labels: write predictions with --out FILE.pkl or --show-dir FOLDER'
             )
         runner.test_evaluator.metrics.clear()
-    if args.out and not metrics_only and maps:
-        runner.register_hook(WriteMaps(Path(args.out)))
-    elif args.out and not metrics_only:
-        runner.test_evaluator.metrics.append(WriteResults(out_file_path=args.out))
+    if args.out and not metrics_only:
+        write_predictions(runner, args.out, maps)
     metrics = runner.test()
     if not is_main_process():
         return
@@ -71,6 +69,14 @@ def test(args: argparse.Namespace) -> None:
         write_measured(f'{runner.work_dir.rstrip("/")}.benchmark.json', device, **record)
 
 
+def write_predictions(runner: Runner, out: str, maps: bool) -> None:
+    """Let a test write its predictions: label maps into a folder, others to a file."""
+    if maps:
+        runner.register_hook(WriteMaps(Path(out)))
+    else:
+        runner.test_evaluator.metrics.append(WriteResults(out_file_path=out))
+
+
 class WriteResults(DumpResults):
     """Predictions as a pickle file, which is written whole or not at all."""
 
@@ -81,8 +87,8 @@ class WriteResults(DumpResults):
         return {}
 
 
-def testing_run(args: argparse.Namespace) -> Run:
-    """Return the run for the arguments of ``vt test``."""
+def check_arguments(args: argparse.Namespace) -> None:
+    """Raise a UserError for arguments of ``vt test`` that exclude each other, or paths that cannot be written."""
     if args.tta and args.show_dir:
         raise UserError('--show-dir draws one view per image, but --tta tests several: remove one of them')
     if args.compare and not args.report:
@@ -95,6 +101,11 @@ def testing_run(args: argparse.Namespace) -> Run:
         check_folder(Path(args.out))
     else:
         check_output(args.out, args.config, args.checkpoint)
+
+
+def testing_run(args: argparse.Namespace) -> Run:
+    """Return the run for the arguments of ``vt test``."""
+    check_arguments(args)
     run = prepare(args.config, RunOptions.of(args, trains=False, checkpoint=args.checkpoint))
     cfg = run.cfg
     if not cfg.get('test_dataloader'):

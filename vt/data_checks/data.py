@@ -177,7 +177,8 @@ def find_sources(
     Args:
         data: the data sets of a config.
         splits: such as ``'train'``.
-        whole, num_channels: see :class:`vt.data_checks.samples.SampleReader`.
+        whole: see :class:`vt.data_checks.samples.SampleReader`.
+        num_channels: see :class:`vt.data_checks.samples.SampleReader`.
 
     Returns:
         The data sets, and split and problem of those that are not OpenMMLab's, which are not read.

@@ -69,7 +69,7 @@ def encode_mask(labels: np.ndarray, palette: Sequence[Sequence[int]], image: str
 def read_georeference(image: str) -> ImageFileDirectory_v2 | None:
     """Return the georeference tags of a GeoTIFF; None for other files."""
     kept = ImageFileDirectory_v2()
-    with open(image, 'rb') as file:
+    with Path(image).open('rb') as file:
         header = file.read(8)
         if not header.startswith(TIFF):
             return None

@@ -1,4 +1,6 @@
-"""The interface of token parts: they are called with tokens ``(N, K + P, C)`` and the size of their grid. ::
+"""The interface of token parts: they are called with tokens ``(N, K + P, C)`` and the size of their grid.
+
+::
 
     image (N, 3, 224, 224)
       |  embed(map), or embed(x, size) of one that takes tokens

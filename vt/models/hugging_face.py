@@ -19,7 +19,9 @@ MAPS, VECTOR = 'featmap', 'vector'
 
 @MODELS.register_module()
 class HuggingFaceBackbone(BaseModule):
-    """A vision model of Hugging Face's transformers, such as DINOv2 and DINOv3, by its name. ::
+    """A vision model of Hugging Face's transformers, such as DINOv2 and DINOv3, by its name.
+
+    ::
 
         backbone=dict(type='vt.HuggingFaceBackbone', pretrained='facebook/dinov2-small', out_indices=(12,))
 

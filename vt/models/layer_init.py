@@ -34,6 +34,7 @@ class LayerInit:
         self.names, self.std, self.bias = names, std, bias
 
     def __call__(self, module: nn.Module) -> None:
+        """Initialise the layers of a module that are meant."""
         found = [
             (each, weight)
             for name, each in module.named_modules()

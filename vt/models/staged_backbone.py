@@ -18,8 +18,10 @@ class StagedBackbone(BaseBackbone):
         raise NotImplementedError
 
     def layer_starts(self) -> dict[str, int]:
-        """Layers from 0, by the prefix of their parameters' names; the longest matching prefix counts. Subclasses
-        implement it. Other names belong to the layer after the last one, as does what comes after the backbone.
+        """Layers from 0, by the prefix of their parameters' names; the longest matching prefix counts.
+
+        Subclasses implement it. Other names belong to the layer after the last one, as does what comes after the
+        backbone.
         """
         raise NotImplementedError(f'{type(self).__name__} does not count its layers')
 

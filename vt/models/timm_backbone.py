@@ -13,7 +13,9 @@ from vt.registry import MODELS
 
 @MODELS.register_module()
 class TimmBackbone(BaseModule):
-    """A classifier of timm without its last layer: images to the vectors that its classifier gets. ::
+    """A classifier of timm without its last layer: images to the vectors that its classifier gets.
+
+    ::
 
         backbone=dict(type='vt.TimmBackbone', model_name='resnet18.a1_in1k'), head=dict(in_channels=512)
 

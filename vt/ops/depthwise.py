@@ -22,7 +22,8 @@ def depthwise(tokens: Tensor, weight: Tensor, size: Size3, stride: Size3, paddin
         tokens: ``(N, T * H * W, C)``.
         weight: kernels, ``(C, 1, k, k_H, k_W)``.
         size: T, H and W.
-        stride, padding: stride and zero padding in time, height and width.
+        stride: in time, height and width.
+        padding: zero padding in time, height and width.
 
     Returns:
         The output map, ``(N, T', H', W', C)``.

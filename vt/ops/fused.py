@@ -148,10 +148,8 @@ def _count_chunks(pixels: Tensor) -> int:
 def _products(weights: Tensor, rows: Tensor, like: Tensor, onto: Tensor | None) -> Tensor:
     """Return weighted sums of rows for each pixel, ``(N, P, L)`` and ``(N, L, C)``, in shape and layout of ``like``.
 
-    It is not a view, so that autograd, holding the only reference, can accumulate into it in place.
-
-    Args:
-        onto: a map or pixels to which the sums are added; None for zero.
+    It is not a view, so that autograd, holding the only reference, can accumulate into it in place. The sums are
+    added to ``onto``, a map or pixels.
     """
     onto = None if onto is None else to_pixels(onto)
     if torch.compiler.is_compiling():  # PyTorch 2.11 loses the gradients of in-place writes in a forward pass

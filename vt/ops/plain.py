@@ -57,8 +57,10 @@ def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tens
     """Project the tokens onto the pixels: equation 4 without its residual, ``A T``.
 
     Args:
-        x, keys, scale: as in :func:`project_attention`.
+        x: as in :func:`project_attention`.
+        keys: as in :func:`project_attention`.
         values: T in the channels of the map, ``(N, h, L, C / h)``.
+        scale: as in :func:`project_attention`.
 
     Returns:
         The projection, in the shape of ``x``.

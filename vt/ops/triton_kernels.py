@@ -215,8 +215,9 @@ def project_backward_kernel(
     key_gradients, value_gradients, RESIDUAL: tl.constexpr,
     C: tl.constexpr, L: tl.constexpr, BLOCK_L: tl.constexpr, BLOCK_P: tl.constexpr
 ):  # fmt: skip
-    """With dY the gradient of Y = A V: dX = dS K, dK = dS^T X and dV = A^T dY, where dA = dY V^T and
-    dS = A (dA - sum over L of A dA); with RESIDUAL, dY is added to dX.
+    """With dY the gradient of Y = A V: dX = dS K, dK = dS^T X and dV = A^T dY.
+
+    Here dA = dY V^T and dS = A (dA - sum over L of A dA); with RESIDUAL, dY is added to dX.
     """
     n, N, T = tl.program_id(0).to(tl.int64), tl.num_programs(0), tl.num_programs(1)
     level = level_of(tl.program_id(1), P0, P1, P2, span)

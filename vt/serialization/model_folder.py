@@ -167,11 +167,7 @@ def check_parts(value: Any, where: str, scope: str, kind: str = 'model', argumen
     """
     if isinstance(value, dict):
         scope = value.get('_scope_', scope)  # mmengine enters it where a config inherits one of another package
-        if scope not in SCOPES:
-            raise UserError(f'{where}._scope_={printable(repr(scope), 80)} must be one of {", ".join(SCOPES)}')
-        if 'type' in value and not is_listed(value['type'], scope, kind):
-            reason = f'{where}.type={printable(repr(value["type"]), 80)} is not allowed in a saved model'
-            raise UserError(f'{reason}; share such models as a checkpoint ({as_typed("vt publish")}) and a config')
+        _check_type(value, where, scope, kind)
         for key in [key for key in value if key not in ('type', '_scope_')]:
             if not (isinstance(key, str) and WORD.fullmatch(key)) or key in LEFT_OUT:
                 raise UserError(f'{where} has the key {printable(repr(key), 80)}, which is not allowed: remove it')
@@ -185,3 +181,12 @@ def check_parts(value: Any, where: str, scope: str, kind: str = 'model', argumen
             raise UserError(f'{where}={printable(repr(value), 80)} is not allowed in a saved model')
     elif not (value is None or (isinstance(value, (int, float)) and -LARGEST <= value <= LARGEST)):
         raise UserError(f'{where}={printable(repr(value), 80)} is not a string, or a number up to {LARGEST:,}')
+
+
+def _check_type(value: dict, where: str, scope: str, kind: str) -> None:
+    """Raise a UserError for a scope or type that a folder may not contain."""
+    if scope not in SCOPES:
+        raise UserError(f'{where}._scope_={printable(repr(scope), 80)} must be one of {", ".join(SCOPES)}')
+    if 'type' in value and not is_listed(value['type'], scope, kind):
+        reason = f'{where}.type={printable(repr(value["type"]), 80)} is not allowed in a saved model'
+        raise UserError(f'{reason}; share such models as a checkpoint ({as_typed("vt publish")}) and a config')

@@ -8,6 +8,7 @@ import os
 import tempfile
 from bisect import bisect_left
 from collections.abc import Sequence
+from pathlib import Path
 from typing import IO
 
 import cv2
@@ -53,7 +54,7 @@ class Video:
         self.size = int(self.capture.get(cv2.CAP_PROP_FRAME_HEIGHT)), int(self.capture.get(cv2.CAP_PROP_FRAME_WIDTH))
         check_frames(self.size)
         stored = self.capture.get(cv2.CAP_PROP_FRAME_COUNT)
-        with open(path, 'rb') as file:
+        with Path(path).open('rb') as file:
             start = file.read(8)
         is_avi, is_mp4 = start[:4] == b'RIFF', start[4:] in (b'ftyp', b'moov', b'mdat', b'wide', b'free', b'skip')
         packets = self._packets()

@@ -43,19 +43,7 @@ def to_own_names(model: nn.Module, state: State, prefix: str | None = None) -> t
     # The names of a library's model are its own, as those of vt.TimmBackbone, or of a family.
     formats = [Format("the library's", '', backbone.own_names)] if hasattr(backbone, 'own_names') else FORMATS
     others = tuple(f'{child}.' for child, _ in model.named_children()) if hasattr(model, 'backbone') else None
-    best, most = (OWN, prefix or '', {name: _place(name, others) for name in state}), -1
-    for wrapper in [prefix] if prefix is not None else _prefixes(state):
-        below = {name: name.removeprefix(wrapper) for name in state if name.startswith(wrapper)}
-        if wrapper.endswith('backbone.') and others:  # heads are outside the backbone
-            outer = wrapper.removesuffix('backbone.')
-            below |= {name: name.removeprefix(outer) for name in state if not name.startswith(wrapper)}
-        text = '\n'.join(below.values())
-        for table in (OWN, *(table for table in formats if re.search(table.mark, text, re.MULTILINE))):
-            names = {name: _place(renamed, others) for name, renamed in _rename(below, table, own).items()}
-            found = len(own.keys() & names.values())
-            if found > most:
-                best, most = (table, wrapper, names), found
-    table, wrapper, names = best
+    table, wrapper, names = _recognise(state, own, formats, others, prefix)
     renamed = _enter(state, names)
     if table is not OWN:
         _adapt(renamed, table, own, '' if others is None else 'backbone.')
@@ -70,6 +58,25 @@ def to_own_names(model: nn.Module, state: State, prefix: str | None = None) -> t
     versions = getattr(state, '_metadata', {}) if table is OWN else {}
     renamed._metadata = OrderedDict((_place(key.removeprefix(wrapper), others), versions[key]) for key in versions)
     return table.name, renamed, [name for name in state if name not in names]
+
+
+def _recognise(
+    state: State, own: State, formats: Iterable[Format], others: tuple[str, ...] | None, prefix: str | None
+) -> tuple[Format, str, dict[str, str]]:
+    """Return the format, the prefix and the new names that give the most of a model's ``own`` tensors."""
+    best, most = (OWN, prefix or '', {name: _place(name, others) for name in state}), -1
+    for wrapper in [prefix] if prefix is not None else _prefixes(state):
+        below = {name: name.removeprefix(wrapper) for name in state if name.startswith(wrapper)}
+        if wrapper.endswith('backbone.') and others:  # heads are outside the backbone
+            outer = wrapper.removesuffix('backbone.')
+            below |= {name: name.removeprefix(outer) for name in state if not name.startswith(wrapper)}
+        text = '\n'.join(below.values())
+        for table in (OWN, *(table for table in formats if re.search(table.mark, text, re.MULTILINE))):
+            names = {name: _place(renamed, others) for name, renamed in _rename(below, table, own).items()}
+            found = len(own.keys() & names.values())
+            if found > most:
+                best, most = (table, wrapper, names), found
+    return best
 
 
 def resize_positions(model: nn.Module, state: State, grids: FileGrids, exempt: tuple[str, ...]) -> dict[str, Change]:

@@ -163,11 +163,16 @@ def check_part(part: Any, path: str, scope: str, usual: Any = None) -> None:
         if NON_REGISTRY_ARGS.get(str(part.get('type'))) != key:
             default = arguments[key].default if key in arguments else None
             check_part(value, f'{path}.{key}', scope, default.get('type') if isinstance(default, dict) else None)
+    _check_arguments(takers, part, path, bool(kind))
+
+
+def _check_arguments(takers: list[Any], part: dict, path: str, is_named: bool) -> None:
+    """Raise a UserError for an argument that no type takes, or a value that those that take all of them do not."""
     beside = [key for pattern, keys in COMPANION_ARGS.items() if fnmatch(path, pattern) for key in keys]
     unknown = {built: _unknown(built, part, beside) for built in takers}
     if unknown and all(unknown.values()):
         key = unknown[takers[0]][0]
-        owner = takers[0].__name__ if kind else 'it'
+        owner, arguments = takers[0].__name__ if is_named else 'it', accepted_arguments(takers[0])[0]
         raise UserError(f"{path}: {owner} has no argument '{key}'; {_near(key, sorted({*arguments, *beside}))}")
     for built in takers:
         if not unknown[built]:

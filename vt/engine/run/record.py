@@ -33,7 +33,8 @@ def record_training(runner: Runner, config: str, options: dict[str, Any], digest
 
     Args:
         runner: the runner after the training.
-        config, options: config and options as the user gave them.
+        config: config as the user gave it.
+        options: options as the user gave them.
         digest: that of the config of the run, see :func:`digest_config`.
 
     Returns:

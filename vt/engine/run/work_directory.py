@@ -101,7 +101,7 @@ def lock_folder(folder: Path) -> Iterator[TextIO]:
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / LOCK).exists() and not (folder / LOCK).is_file():
         raise FileError(f'{folder / LOCK} is not a regular file: remove it, or choose another --work-dir')
-    with open(folder / LOCK, 'a+', encoding='utf-8') as file, ExitStack() as locks:
+    with (folder / LOCK).open('a+', encoding='utf-8') as file, ExitStack() as locks:
         try:
             if fcntl:
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

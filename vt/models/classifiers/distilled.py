@@ -4,10 +4,10 @@ Letters: N batch, K classes.
 """
 
 import torch
-import torch.nn.functional as F
 from mmpretrain.models.classifiers import ImageClassifier
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, kl_div
 
 from vt.errors import UserError
 from vt.registry import MODELS
@@ -110,7 +110,7 @@ class DistilledClassifier(ImageClassifier):
         teacher = self.build_teacher().to(memory_format=layout)
         own = getattr(self.head, 'distillation_logits', lambda _: seen[0])(features)
         if self.hard:
-            distillation = F.cross_entropy(_at_least_float32(own), teacher(inputs).argmax(dim=-1))
+            distillation = cross_entropy(_at_least_float32(own), teacher(inputs).argmax(dim=-1))
         else:
             distillation = distillation_loss(own, teacher(inputs), self.temperature)
         losses['loss_distillation'] = self.distillation_weight * distillation
@@ -138,7 +138,7 @@ def distillation_loss(student: Tensor, teacher: Tensor, temperature: float = 1.0
     """
     log_q = (_at_least_float32(student) / temperature).log_softmax(dim=-1)
     log_p = (_at_least_float32(teacher) / temperature).log_softmax(dim=-1)
-    return temperature**2 * F.kl_div(log_q, log_p, reduction='batchmean', log_target=True)
+    return temperature**2 * kl_div(log_q, log_p, reduction='batchmean', log_target=True)
 
 
 def _at_least_float32(x: Tensor) -> Tensor:

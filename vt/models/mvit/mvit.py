@@ -113,9 +113,11 @@ def multiscale_stages(
         pooling: ``'convolution'``, ``'max'`` or ``'average'``.
         kernel: kernel of all poolings, as in :class:`vt.models.TokenPooling` (table 15).
         position: config of the positions; None for none (table 11).
-        relative, residual: as in :class:`vt.models.PoolingAttention`.
+        relative: as in :class:`vt.models.PoolingAttention`.
+        residual: as in :class:`vt.models.PoolingAttention`.
         pool_every_query: pool queries by a convolution also where their stride is 1.
-        grow_in, skip: as in :class:`vt.models.MultiscaleBlock` (table A.1).
+        grow_in: as in :class:`vt.models.MultiscaleBlock` (table A.1).
+        skip: as in :class:`vt.models.MultiscaleBlock` (table A.1).
 
     Raises:
         UserError: a wrong number of strides.

@@ -118,7 +118,10 @@ def relate_tokens(
     Args:
         pooled: what the tokenizers pooled.
         relation: relation of the tokens, ``(N, S L, C_T)``.
-        token_value, key, query, value: matrices of all levels, ``(S g, inputs / g, outputs / g)``.
+        token_value: W_V of the tokenizers of all levels, ``(S g, inputs / g, outputs / g)``.
+        key: W_K of the projectors of all levels, likewise.
+        query: W_Q of the projectors of all levels, likewise.
+        value: W_V of the projectors of all levels, likewise.
     """
     num_levels, n, num_tokens, _ = pooled.shape
     groups, inputs, outputs = len(token_value) // num_levels, *token_value.shape[1:]

@@ -36,11 +36,10 @@ class FilterTokenizer(AttentionTokenizer):
 
 @MODELS.register_module()
 class RecurrentTokenizer(AttentionTokenizer):
-    """Filters computed from the tokens of the previous module (paper, equation 2): ``W_R = T_in W_{T->R}``, then
-    ``A = softmax over HW of (X W_R^T)``.
+    """Filters computed from the tokens of the previous module (paper, equation 2).
 
-    W_{T->R} is ``sqrt(C)`` times smaller than with LeCun initialisation, so that the logits, sums over C channels, have
-    unit scale as in :class:`FilterTokenizer`.
+    ``W_R = T_in W_{T->R}``, then ``A = softmax over HW of (X W_R^T)``. W_{T->R} is ``sqrt(C)`` times smaller than with
+    LeCun initialisation, so that the logits, sums over C channels, have unit scale as in :class:`FilterTokenizer`.
 
     Args:
         in_channels: C.

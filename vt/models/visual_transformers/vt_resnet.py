@@ -255,8 +255,9 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
 
 @MODELS.register_module()
 class VTResNetCIFAR(VTResNet, ResNet_CIFAR):
-    """:class:`VTResNet` for small images, with the stem of :class:`mmpretrain.models.ResNet_CIFAR`: one 3x3
-    convolution without stride or pooling.
+    """:class:`VTResNet` for small images, with the stem of :class:`mmpretrain.models.ResNet_CIFAR`.
+
+    The stem is one 3x3 convolution without stride or pooling.
 
     Args:
         depth: 18, 34, 50 or 101.

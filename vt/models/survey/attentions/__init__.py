@@ -1,0 +1,1 @@
+"""Attentions of the survey."""

@@ -48,8 +48,7 @@ class Attention(TokenPart):
     def add_parts(self, channels: int, size: Size, qkv_bias: bool = True) -> None:
         """Create the modules before the output projection; a subclass may create others.
 
-        Args:
-            qkv_bias: add biases to the projections to Q, K and V.
+        ``qkv_bias`` adds biases to the projections to Q, K and V.
         """
         self.qkv = nn.Linear(channels, 3 * self.inner_channels, bias=qkv_bias)
 

@@ -96,9 +96,7 @@ def feature_maps(q: Tensor, k: Tensor, epsilon: float | Tensor = 0.0) -> Tensor:
 
 
 def linear_attention(q: Tensor, k: Tensor, v: Tensor, epsilon: float | Tensor = 0.0) -> Tensor:
-    """Return ``Q (K^T V) / (Q (K^T 1) + epsilon)`` for features ``(..., T, m)``, ``(..., S, m)``, values
-    ``(..., S, d)``.
-    """
+    """Return ``Q (K^T V) / (Q (K^T 1) + epsilon)``: Q ``(..., T, m)``, K ``(..., S, m)``, V ``(..., S, d)``."""
     read = q @ (k.transpose(-2, -1) @ v.to(k.dtype)) / (q @ k.sum(dim=-2).unsqueeze(-1) + epsilon)
     return read.to(v.dtype)
 

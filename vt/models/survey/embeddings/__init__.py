@@ -1,0 +1,1 @@
+"""Embeddings of images and merging of tokens."""

@@ -1,0 +1,1 @@
+"""Necks of the survey."""
