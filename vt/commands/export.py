@@ -48,7 +48,8 @@ LARGER = (32, 64)  # pixels added to height and width for the second size
 STRIDE = 32  # multiple of image sides that every model supports
 CALIBRATION = 128  # images to calibrate int8
 # Modules that the script consists of, each behind those that it imports.
-IMPORTED = ('errors', 'untrusted_text', 'files', 'paths', 'image_bounds', 'inference/image_files')
+SCRIPT = ('errors', 'untrusted_text', 'files', 'paths', 'image_bounds', 'inference/image_files')
+SCRIPT += ('serialization/predict_exported',)
 
 
 def export(args: argparse.Namespace) -> None:
@@ -253,7 +254,7 @@ def check_predictions(inferencer: Any, about: dict[str, Any], run: Forward) -> N
 
 def script_text() -> str:
     """Return the script as one file: the module, preceded by the modules of this package that it imports."""
-    texts = [(PACKAGE / f'{name}.py').read_text(encoding='utf-8') for name in (*IMPORTED, 'apis/predict_exported')]
+    texts = [(PACKAGE / f'{name}.py').read_text(encoding='utf-8') for name in SCRIPT]
     own = re.compile(r'^from (vt|\.).* import .+\n', re.MULTILINE)
     return '\n'.join([f'"""{predict_exported.__doc__}"""', *(own.sub('', text) for text in texts)])
 
