@@ -65,7 +65,7 @@ def exported(package: str, folder: Path) -> dict[str, str]:
         if not isinstance(node, ast.ImportFrom) or (node.module or '').rpartition('.')[2].startswith('_'):
             continue
         if not node.level:  # of another package
-            if node.module.startswith('vt.'):
+            if node.module and node.module.startswith('vt.'):
                 locations |= {alias.name: f'{node.module}:{alias.name}' for alias in node.names}
             continue
         for alias in node.names:

@@ -17,7 +17,7 @@ from typing import Any
 try:
     import fcntl
 except ImportError:  # Windows
-    fcntl = None
+    fcntl: Any = None
 
 from vt.errors import DamagedError, FileError, MissingFileError, UserError
 from vt.untrusted_text import printable

@@ -95,7 +95,8 @@ def check_scores(
 def drawn_size(size: tuple[int, int]) -> tuple[int, int]:
     """Return the height and width of an image in a figure: at most ``MAX_DRAWN`` pixels, same ratio."""
     scale = min(1, math.sqrt(MAX_DRAWN / math.prod(size)))
-    return tuple(max(1, int(scale * side)) for side in size)
+    height, width = (max(1, int(scale * side)) for side in size)
+    return height, width
 
 
 def _too_large(shape: Sequence[int]) -> str | None:

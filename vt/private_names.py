@@ -58,7 +58,7 @@ def without_init_log(model: nn.Module) -> Iterator[None]:
     """
     record = {parameter: dict(init_info='', tmp_mean_value=None) for parameter in model.parameters()}
     for part in model.modules():
-        part._params_init_info = record
+        vars(part)['_params_init_info'] = record
     try:
         yield
     finally:

@@ -131,7 +131,7 @@ class Setting:
 class Workload:
     """A model of OpenMMLab with random inputs: images ``(N, 3, H, W)`` or clips ``(N, 3, T, H, W)``."""
 
-    def __init__(self, model: nn.Module, setting: Setting) -> None:
+    def __init__(self, model: Any, setting: Setting) -> None:
         self.module, self.setting = model, setting
         self.inputs = setting.random(setting.batch_size, 3, *setting.size)
 

@@ -59,7 +59,7 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
         self.has_several = isinstance(getattr(self.model, 'head', None), MultiLabelClsHead)
         self.thresholds: float | torch.Tensor | None = None  # one, or one per class; None for the head's own
 
-    def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
+    def forward(self, inputs: Any, **options: Any) -> list[BaseDataElement]:
         """Return the predictions of a batch; of several labels those with a score of at least ``thresholds``."""
         predictions = super().forward(inputs, **options)
         if self.has_several and self.thresholds is not None:
@@ -68,7 +68,7 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
                 each.set_pred_label((each.pred_score >= limits).nonzero()[:, 0])
         return predictions
 
-    def postprocess(self, preds: list, visualization: list, return_datasamples: bool = False) -> list:
+    def postprocess(self, preds: Any, visualization: Any, return_datasamples: bool = False) -> Any:
         """Return MMPretrain's results; with several labels ``pred_label``, ``pred_score``, ``pred_class`` are lists."""
         results = super().postprocess(preds, visualization, return_datasamples)
         for result, each in zip(results, preds) if self.has_several and not return_datasamples else ():
@@ -95,20 +95,20 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
     def draw(self, pixels: np.ndarray, prediction: BaseDataElement) -> np.ndarray:
         """Return an RGB image with its class and score; small images are enlarged, large ones reduced."""
         visualizer = UniversalVisualizer()
-        pixels = mmcv.imresize(pixels, drawn_size(pixels.shape[:2])[::-1])
-        resize = READABLE if min(pixels.shape[:2]) < READABLE else None
+        shown: Any = mmcv.imresize(pixels, drawn_size(pixels.shape[:2])[::-1])
+        resize = READABLE if min(shown.shape[:2]) < READABLE else None
         # Matplotlib renders text between two dollar signs as a formula.
         names = self.classes and [name.replace('$', r'\$') for name in self.classes]
-        visualizer.visualize_cls(pixels, prediction, classes=names, draw_gt=False, resize=resize)
+        visualizer.visualize_cls(shown, prediction, classes=names, draw_gt=False, resize=resize)
         return visualizer.get_image()
 
 
 class VideoInferencer(ClassificationInferencer):
     """:class:`ClassificationInferencer` of video files, averaged over the clips and crops of the test pipeline."""
 
-    def pixels(self, video: ImageSource) -> np.ndarray:
+    def pixels(self, source: ImageSource) -> np.ndarray:
         """Return the frames of a video's first clip, as the model receives them, side by side, RGB."""
-        strip = as_strip(self.pipeline(video)['inputs'])
+        strip = as_strip(self.pipeline(source)['inputs'])
         strip = strip.flip(0) if self.pipeline.prepared.is_bgr else strip
         return np.ascontiguousarray(strip.permute(1, 2, 0).numpy())
 
@@ -119,7 +119,7 @@ def inferencer_of(
     device: str | torch.device | None = None,
 ) -> 'ClassificationInferencer | SegmentationInferencer':
     """Return the inferencer for a model, with arguments of :class:`ClassificationInferencer`."""
-    model = resolve_model(model, pretrained, device)
+    model: Any = resolve_model(model, pretrained, device)
     if is_segmentation(model.cfg):
         from .segmentation import SegmentationInferencer  # it imports MMSegmentation
 

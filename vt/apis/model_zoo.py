@@ -169,7 +169,7 @@ def build(run: Run, device: str | torch.device | None = None) -> BaseModel:
     has_new_head = 'num_classes' in overrides.get('head', {})
     saved = f' of {Path(cfg.saved_in).parent}' if 'saved_in' in cfg else ''
     with error_context(f'building the model{saved}', cfg.to_dict()):
-        model = build_model(cfg)
+        model: Any = build_model(cfg)
         if loaded is None or has_new_head:
             draw_weights(model, named_weights(overrides))
     if loaded:
@@ -183,14 +183,14 @@ def build(run: Run, device: str | torch.device | None = None) -> BaseModel:
 
 def resolve_model(
     model: Source | BaseModel, pretrained: str | PathLike | bool | None, device: str | torch.device | None
-) -> BaseModel:
+) -> Any:
     """Return a given network, as :func:`get_model` would give it, or build it with that function."""
     if isinstance(model, nn.Module):
         return _optimize(model if device is None else model.to(require_device(device)))
     return get_model(model, pretrained, device)
 
 
-def _optimize(model: BaseModel) -> BaseModel:
+def _optimize(model: nn.Module) -> Any:
     """Return a network in evaluation mode, with the implementations that ``speed`` in its config selects."""
     speed = SpeedSettings(**getattr(model, 'cfg', {}).get('speed') or {})
     return optimize_for(model.eval(), channels_last=speed.channels_last, token_products=speed.token_products)

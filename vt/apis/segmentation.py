@@ -35,6 +35,7 @@ class SegmentationInferencer(SampleInferencer, MMSegInferencer):
     """
 
     predicts_maps = True
+    visualizer: SegLocalVisualizer
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class SegmentationInferencer(SampleInferencer, MMSegInferencer):
             meta['palette'] = distinct_colours(len(meta['classes']))
         self.classes = meta['classes']
 
-    def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
+    def forward(self, inputs: Any, **options: Any) -> list[BaseDataElement]:
         """Return the predictions of a batch; raise a UserError if scores of an image would take many gigabytes."""
         for sample in [] if isinstance(self.model, LargeImageSegmentor) else inputs['data_samples']:
             check_scores(sample.ori_shape, len(self.classes), sample.get('img_path') or 'the image')
@@ -74,8 +75,7 @@ class SegmentationInferencer(SampleInferencer, MMSegInferencer):
 
     def draw(self, pixels: np.ndarray, prediction: BaseDataElement) -> np.ndarray:
         """Return an RGB image with its segments and their names drawn over it; large images are reduced."""
-        visualizer: SegLocalVisualizer = self.visualizer
-        meta = self.model.dataset_meta
+        visualizer, meta = self.visualizer, self.model.dataset_meta
         visualizer.set_dataset_meta(meta['classes'], meta['palette'])
         labels = prediction.pred_sem_seg.data  # 1, H, W
         size = drawn_size(labels.shape[1:])

@@ -262,7 +262,7 @@ def load_own_parts(model: nn.Module) -> None:
             load_init_cfg(part, init_cfg, resizes=False)
 
 
-def unwrap(model: nn.Module) -> nn.Module:
+def unwrap(model: nn.Module) -> Any:
     """Return the model inside wrappers for distribution and test-time augmentation."""
     while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
         model = model.get_submodule('module')

@@ -98,7 +98,7 @@ def _arguments(name: str, words: Sequence[str | PathLike], given: dict[str, Any]
     parser = CommandParser(command.description, command.example)
     command.add_arguments(parser)
     args = parser.parse_args([])
-    kinds = {action.dest: action for action in parser._actions}
+    kinds: dict[str, Any] = {action.dest: action for action in parser._actions}
     for key, value in given.items():
         if key in vars(args) and key not in ('cfg_options', 'words'):
             choices = kinds[key].choices

@@ -21,7 +21,7 @@ class ConfigOptions(argparse.Action):
         self,
         parser: argparse.ArgumentParser,
         namespace: argparse.Namespace,
-        values: list[str],
+        values: Any,
         option_string: str | None = None,
     ) -> None:
         try:

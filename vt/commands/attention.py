@@ -2,11 +2,11 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from torch import nn
 
 from vt.analysis.attention.heat_maps import HeatMapper
 from vt.analysis.attention.token_figure import draw_attention, look, name_part
@@ -46,7 +46,7 @@ def show_heat_maps(args: argparse.Namespace) -> None:
     write(draw_attention(images, maps, titles, 'Which pixels contribute to the class', args.method), out)
 
 
-def prepare_images(args: argparse.Namespace, name: str) -> tuple[nn.Module, Path, list[dict], list[str]]:
+def prepare_images(args: argparse.Namespace, name: str) -> tuple[Any, Path, list[dict], list[str]]:
     """Return the model, the path of the figure, samples of the requested images, and their titles."""
     cfg = read_config(args.config, args.cfg_options)
     work_dir = Path(cfg.get('work_dir') or Path('work_dirs', Path(args.config).stem))

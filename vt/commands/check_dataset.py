@@ -149,7 +149,7 @@ def _describe(source: Source, bgr: bool) -> dict[str, Any]:
         facts.append(f'{small} pixels' if small == large else f'{small} to {large} pixels')
     modes = Counter(sample.mode for sample in samples if sample.mode is not None)
     facts += [f'{number:,} {mode}' for mode, number in modes.most_common()]
-    if lengths:
+    if lengths and reader.load_clips:
         facts.append(f'{min(lengths)} to {max(lengths)} frames')
         span = reader.load_clips.span
         facts.append(f'{sum(length < span for length in lengths):,} shorter than a clip, which spans {span}')

@@ -56,8 +56,9 @@ def write_page(path: Path, config: str, report: dict, sources: Sequence[Source],
 
 def _groups(source: Source, bgr: bool) -> Iterator[tuple[str, list[Thumbnail]]]:
     """Yield the title and some samples of each shown class; one group for data without labels."""
-    for label in source.labels.present[:CLASSES] or [None]:
-        title = 'without labels' if label is None else source.labels.name(label)
+    labels: Any = source.labels  # they have been read
+    for label in labels.present[:CLASSES] or [None]:
+        title = 'without labels' if label is None else labels.name(label)
         whole = ((index, each) for index, each in source.samples.items() if not each.problems)
         shown = islice(((index, each) for index, each in whole if label in (None, *_labels(each))), EACH)
         names = {index: Path(each.path).name or f'sample {index}' for index, each in shown}
@@ -71,7 +72,7 @@ def _labels(sample: Sample) -> list[int]:
 def _draw(source: Source, index: int, bgr: bool) -> str:
     """Draw a sample as a thumbnail: the first frame of a video; an image with the colours of its mask."""
     reader, info = source.reader, dict(source.dataset.get_data_info(index), seg_fields=[])
-    mask = info.get('gt_seg_map') if reader.load_mask is None else reader.load_mask(dict(info))['gt_seg_map']
+    mask: Any = info.get('gt_seg_map') if reader.load_mask is None else reader.load_mask(dict(info))['gt_seg_map']
     if reader.load_clips:
         image, bgr = open_video(info['img_path']).read([0])[0], True
     else:

@@ -115,7 +115,7 @@ class Report(Hook):
 
     def after_test_epoch(self, runner: Runner, metrics: dict[str, Any] | None = None) -> None:
         """Keep the numbers of the evaluator."""
-        self.metrics = {name: float(value) for name, value in metrics.items() if is_number(value)}
+        self.metrics = {name: float(value) for name, value in (metrics or {}).items() if is_number(value)}
 
     def after_test(self, runner: Runner) -> None:
         """Write the report, when other hooks have restored the model."""
@@ -166,8 +166,9 @@ class Report(Hook):
         image = visible(inputs if inputs.ndim == 3 else inputs[:, inputs.shape[1] // 2], is_bgr)
         panels = [shrink(image, SIDE)]
         if 'mean_IoU' in about:
+            model: Any = self.runner.model
             with torch.no_grad():
-                (found,) = self.runner.model.test_step(pseudo_collate([sample]))
+                (found,) = model.test_step(pseudo_collate([sample]))
             size, palette = panels[0].shape[1::-1], self.dataset.metainfo.get('palette')
             for each in (found.gt_sem_seg, found.pred_sem_seg):
                 mask = each.data.squeeze().cpu().numpy().astype(np.uint16)

@@ -15,11 +15,10 @@ ABSENT = object()
 
 def print_config(args: argparse.Namespace) -> None:
     """Print a config as Python, then, as comments, what each step set; it is checked as before a run."""
-    steps, cfg = [], None
+    steps = []
     for name, run in prepare_in_steps(args.config, RunOptions.of(args, shows=True)):
         steps.append((name, copy.deepcopy(run.cfg.to_dict())))
-        cfg = run.cfg
-    print(cfg.pretty_text)
+    print(run.cfg.pretty_text)
     print(f'# What was set after {steps[0][0]} was read:')
     for (_, before), (name, after) in pairwise(steps):
         for line in compare(before, after):

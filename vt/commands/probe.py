@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import torch
 from mmengine.dataset import pseudo_collate
-from mmengine.model import BaseModel
 from rich.progress import track
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -91,7 +90,7 @@ def blocks_of(model: nn.Module) -> list[str]:
 
 @torch.no_grad()
 def extract_features(
-    model: BaseModel, dataset: Dataset, layers: Sequence[str], batch_size: int, title: str = 'Features'
+    model: Any, dataset: Dataset, layers: Sequence[str], batch_size: int, title: str = 'Features'
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Compute the features ``(S, C)`` of each layer, float32, and the labels ``(S,)``, of a data set and a classifier.
 

@@ -106,8 +106,8 @@ def compare_classes(splits: Sequence[Labels]) -> Iterator[tuple[str, Problem]]:
     for own in splits:
         for message in _compare_with_config(own):
             yield own.split, Problem('classes', own.source, message)
-    first = splits[0] if splits else None
     for other in splits[1:]:
+        first = splits[0]
         if first.names and other.names:
             pairs = zip_longest(map(composed, first.names), map(composed, other.names))
             differing = next(((label, *pair) for label, pair in enumerate(pairs) if len({*pair}) > 1), None)

@@ -266,7 +266,8 @@ def follows_another(error: Exception) -> bool:
 
     rank = str(distributed.get_rank())
     try:
-        first = distributed.group.WORLD.get_group_store().compare_set('first_failure', '', rank).decode()
+        group: Any = distributed.group.WORLD
+        first = group.get_group_store().compare_set('first_failure', '', rank).decode()
     except distributed.DistError:
         first = None
     is_lost = any(words in str(error) for words in LOST)

@@ -23,7 +23,7 @@ from mmengine.dataset import Compose, pseudo_collate
 from mmengine.registry import DATASETS, TRANSFORMS
 from mmengine.structures import BaseDataElement
 from mmpretrain.datasets import CIFAR10
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import pad
 
 from vt.datasets.bands import LoadBands, as_rgb, why_unread
@@ -69,8 +69,8 @@ class Samples:
         if not self.prepared.steps:
             raise UserError('predictions require test_dataloader.dataset.pipeline in the config')
         steps = [build(TRANSFORMS, step, self.prepared.scope) for step in self.prepared.steps]
-        self.load = next((step for step in steps if isinstance(step, LOADING)), None)
-        self.rest = Compose([step for step in steps if step is not self.load])
+        self.load: Any = next((step for step in steps if isinstance(step, LOADING)), None)
+        self.rest: Callable[[dict], Any] = Compose([step for step in steps if step is not self.load])
         self.num_bands = self.prepared.channels if isinstance(self.load, LoadBands) else None
         self.shape = () if self.load else self.input_shape  # of a test set in memory
         self.has_frames = isinstance(self.load, LoadClips) or len(self.shape) > 3
@@ -85,7 +85,7 @@ class Samples:
         if self.prepared.shape:
             return self.prepared.shape
         own = {**self.prepared.dataset, 'lazy_init': True}
-        dataset = None if self.load else build(DATASETS, own, self.prepared.scope)
+        dataset: Any = None if self.load else build(DATASETS, own, self.prepared.scope)
         size = PHOTO if self.load else CIFAR if isinstance(dataset, CIFAR10) else getattr(dataset, 'image_size', None)
         if size is None:
             dataset.full_init()  # the data set is in memory
@@ -146,14 +146,16 @@ class Samples:
         original = image.shape[:2]
         image = image.astype(np.float32) if self.num_bands else image
         if self.shape:
-            image = mmcv.imresize(image, self.shape[:-3:-1], interpolation='area')
-            image = image if self.prepared.is_bgr else np.ascontiguousarray(image[..., ::-1])
+            resized: Any = mmcv.imresize(image, self.shape[:-3:-1], interpolation='area')
+            image = resized if self.prepared.is_bgr else np.ascontiguousarray(resized[..., ::-1])
         return dict(img=image, img_path=path, img_shape=image.shape[:2], ori_shape=original)
 
 
 class SampleInferencer:
     """Base class of the inferencers: batches of samples, their predictions, and inputs as RGB images."""
 
+    model: Any  # a network of MMPretrain or MMSegmentation
+    pipeline: Samples
     predicts_maps = False
     preprocess_kwargs = {'workers'}  # arguments of a call that are passed on to preprocess
 
@@ -185,7 +187,7 @@ class SampleInferencer:
         (batch,) = self.preprocess([inputs])
         return self.postprocess(self.forward(batch), None, return_datasamples)
 
-    def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
+    def forward(self, inputs: Any, **options: Any) -> list[BaseDataElement]:
         """Return the predictions of a batch, in mixed precision with ``test_cfg.fp16`` in the config."""
         with predicting(self.model.cfg, next(self.model.parameters()).device.type):
             return super().forward(inputs, **options)
@@ -262,7 +264,7 @@ def read_ahead(
             yield waiting.popleft().get()
 
 
-def model_input(model: nn.Module, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
+def model_input(model: Any, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
     """Return a sample as the network sees it, RGB in 0 to 1, and the network's input, ``(1, 3, ...)``.
 
     An image is padded, ``(3, height, width)``; a video gives the frames of its first clip, ``(T, 3, height, width)``.

@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import DATASETS
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.data import Dataset
 
 from vt.engine.config.parts import is_segmentation, leaves, preparation_of
@@ -67,7 +68,7 @@ def _require_images(number: int) -> None:
 
 
 @torch.no_grad()
-def describe_image(model: nn.Module, sample: dict, names: Sequence[str] | None) -> str:
+def describe_image(model: Any, sample: dict, names: Sequence[str] | None) -> str:
     """Return the label, by the names of classes, or file name of a sample, and its prediction, but of a segmentor's."""
     annotation = sample['data_samples']
     if is_segmentation(model.cfg):

@@ -17,6 +17,7 @@ A part that needs a map gets the tokens of the grid only. Letters: N batch, C ch
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -89,7 +90,7 @@ class OnMap(TokenPart):
         num_class_tokens: int = 0,
     ) -> None:
         super().__init__()
-        depthwise = dict(type='ConvModule', kernel_size=3, act_cfg=None)
+        depthwise: dict[str, Any] = dict(type='ConvModule', kernel_size=3, act_cfg=None)
         config = depthwise | (module or {})
         if config['type'] == 'ConvModule':
             widths = dict(in_channels=channels, out_channels=channels, groups=channels)

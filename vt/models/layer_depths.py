@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from torch import nn
 
 
-def layer_depths(backbone: nn.Module) -> dict[str, int]:
+def layer_depths(backbone: Any) -> dict[str, int]:
     """Layer index of each parameter of a backbone, from 0 without gaps.
 
     They are those of its ``get_layer_depth``. Without it the items of its lists, also of an encoder's, are one layer

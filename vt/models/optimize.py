@@ -118,9 +118,9 @@ class Linear(nn.Linear):
     It has the name of PyTorch's class, because the name is printed, also in messages.
     """
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """``(..., in_features)`` to ``(..., out_features)``."""
-        return multiply(x, self.weight, self.bias)
+        return multiply(input, self.weight, self.bias)
 
 
 def choose_products(model: nn.Module, library: str) -> None:
@@ -136,6 +136,6 @@ def choose_products(model: nn.Module, library: str) -> None:
         elif isinstance(part, GroupedLinear):
             vars(part).pop('multiply', None)
             if library == 'onednn':
-                part.multiply = multiply
+                vars(part)['multiply'] = multiply
                 if not part.pixel_side:
                     part.weight.data = part.weight.data.mT.contiguous().mT

@@ -15,6 +15,7 @@ import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -51,7 +52,7 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Record]]:
 
     def recorder(name: str):
         @torch.no_grad()
-        def record(part: nn.Module, inputs: tuple, output: Tensor) -> None:
+        def record(part: Any, inputs: tuple, output: Tensor) -> None:
             size = next((tuple(each) for each in inputs if isinstance(each, (tuple, torch.Size))), None)
             records[name] = Record(part.attention(*inputs).detach(), output.detach(), size)
 

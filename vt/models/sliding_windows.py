@@ -3,6 +3,7 @@
 Legend: K classes, H and W rows and columns of the image, h and w those of a window.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -43,9 +44,9 @@ class LargeImageSegmentor(EncoderDecoder):
             raise UserError(f'LargeImageSegmentor: test_cfg={dict(test_cfg)} {reason}')
         self.window, self.stride = pairs
 
-    def predict(self, inputs: Tensor, data_samples: list[SegDataSample] | None = None) -> list[SegDataSample]:
+    def predict(self, inputs: Tensor, data_samples: Sequence[SegDataSample] | None = None) -> list[SegDataSample]:
         """Enter ``pred_sem_seg``, labels ``(1, H, W)`` on the CPU, into the samples of images ``(N, C, H, W)``."""
-        samples = [SegDataSample() for _ in inputs] if data_samples is None else data_samples
+        samples: Any = [SegDataSample() for _ in inputs] if data_samples is None else data_samples
         for image, sample in zip(inputs, samples):
             if sample.get('flip'):
                 raise UserError('LargeImageSegmentor does not support flipped images (test-time augmentation)')

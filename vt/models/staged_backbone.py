@@ -1,6 +1,7 @@
 """Backbones whose first stages can be frozen, and whose layers are counted."""
 
 from collections.abc import Iterable, Sequence
+from typing import Self
 
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import nn
@@ -43,7 +44,7 @@ class StagedBackbone(BaseBackbone):
                 part.eval()
                 part.requires_grad_(False)
 
-    def train(self, mode: bool = True) -> 'StagedBackbone':
+    def train(self, mode: bool = True) -> Self:
         """Switch modes; frozen stages stay in evaluation mode."""
         super().train(mode)
         for stage in self.stage_parts()[: self.frozen_stages + 1]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from mmengine.model import BaseModule
 from torch import Tensor, nn
@@ -46,14 +47,14 @@ class TimmBackbone(BaseModule):
         import timm  # optional: pip install timm
 
         try:
-            self.model = timm.create_model(model_name, in_chans=in_channels, **(options or {}))
+            self.model: Any = timm.create_model(model_name, in_chans=in_channels, **(options or {}))
         except (RuntimeError, TypeError, ValueError) as error:
             words = [' '.join(str(error).split())[:160], similar_in_timm(model_name)]
             raise UserError(f'TimmBackbone: {model_name}: {": ".join(filter(None, words))}') from error
         self.classifier = self.model.pretrained_cfg.get('classifier')
         if not isinstance(self.classifier, str):  # of two layers in a distilled model
             raise UserError(f'TimmBackbone: the classifier of {model_name} must be one layer, not {self.classifier}')
-        last = self.model.get_submodule(self.classifier)
+        last: Any = self.model.get_submodule(self.classifier)
         self.num_features: int = last.weight.shape[1] if hasattr(last, 'weight') else self.model.num_features
         self.model.set_submodule(self.classifier, nn.Identity())
 

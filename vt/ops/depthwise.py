@@ -6,6 +6,8 @@ Strided convolutions in bfloat16 on a CPU are trained in float32, because in bfl
 Letters: N batch, C channels, T, H and W size of the grid, k taps of the kernel in time.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
@@ -31,7 +33,7 @@ def depthwise(tokens: Tensor, weight: Tensor, size: Size3, stride: Size3, paddin
     n, taps, step = tokens.shape[0], weight.shape[2], stride[0]
     frames = tokens.contiguous().unflatten(1, size)  # N, T, H, W, C
     length = (size[0] + 2 * padding[0] - taps) // step + 1  # T'
-    out = None
+    out: Any = None
     for tap in sorted(range(taps), key=lambda tap: abs(tap - padding[0])):  # first the tap that covers all T' outputs
         phase = (tap - padding[0]) % step
         seen = frames[:, phase::step]

@@ -13,6 +13,7 @@ Tokens, keys and values are ``(levels, N, L, C)``, queries too, or ``(levels, 1,
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -66,7 +67,8 @@ class _Tokenize(torch.autograd.Function):
         return tokens, *levels
 
     @staticmethod
-    def backward(ctx, gradient: Tensor | None, *passed: Tensor | None) -> Gradients:
+    def backward(ctx, *gradients: Any) -> Gradients:
+        gradient, *passed = gradients
         needs = ctx.needs_input_grad[1:]
         if gradient is None and not needs[1]:
             return None, None, None, *passed
@@ -77,7 +79,7 @@ class _Tokenize(torch.autograd.Function):
         if torch.is_grad_enabled():
             if needs[1]:
                 levels = with_biases(levels, biases)
-            own = _differentiable(_plain_tokenize, (queries, *levels), [gradient])
+            own: Any = _differentiable(_plain_tokenize, (queries, *levels), [gradient])
             sums = [x if None in (x, y) else x + y for x, y in zip(own[1:], passed)]
             return None, own[0], torch.stack([x.sum((0, 1)) for x in sums]) if needs[1] else None, *sums
         if not torch.compiler.is_compiling():
@@ -95,16 +97,16 @@ class _Project(torch.autograd.Function):
         return tuple(outs)
 
     @staticmethod
-    def backward(ctx, *gradients: Tensor | None) -> Gradients:
+    def backward(ctx, *gradients: Any) -> Gradients:
         if all(gradient is None for gradient in gradients):
             return None, None, None, None, *gradients
         keys, values, *saved = ctx.saved_tensors
         levels, saved = [*saved[: len(gradients)]], [*saved[len(gradients) :]]
-        gradients = [torch.zeros_like(x) if gradient is None else gradient for x, gradient in zip(levels, gradients)]
+        filled = [torch.zeros_like(x) if gradient is None else gradient for x, gradient in zip(levels, gradients)]
         if torch.is_grad_enabled():
             function = _plain_project_onto if ctx.residual else _plain_project
-            return None, None, *_differentiable(function, (keys, values, *levels), gradients)
-        operands = keys, values, ctx.residual, levels, saved, gradients, ctx.needs_input_grad[2:]
+            return None, None, *_differentiable(function, (keys, values, *levels), filled)
+        operands = keys, values, ctx.residual, levels, saved, filled, ctx.needs_input_grad[2:]
         return None, None, *FAST_PATHS[ctx.path].project_gradients(*operands)
 
 

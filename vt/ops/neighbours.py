@@ -4,6 +4,7 @@ Letters: N batch, P = H * W tokens, C channels, h heads, k side of the neighbour
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,7 +37,7 @@ def sum_one_by_one(maps: Tensor, values: Tensor) -> Tensor:
     """As :func:`sum_neighbours`, one neighbour at a time: needs no k * k copies of the values."""
     heads, side, (height, width) = maps.shape[1], math.isqrt(maps.shape[2]), values.shape[2:]
     around = pad(values, [side // 2] * 4).unflatten(1, (heads, -1))  # N, h, C / h, H + k - 1, W + k - 1
-    total = 0.0
+    total: Any = 0.0
     for index, weights in enumerate(maps.unbind(2)):
         i, j = divmod(index, side)
         total = total + weights.unsqueeze(2) * around[..., i : i + height, j : j + width]

@@ -116,8 +116,8 @@ class _Product(torch.autograd.Function):
         return _by_onednn(x, weight, bias)
 
     @staticmethod
-    def backward(ctx, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight = ctx.saved_tensors
+    def backward(ctx, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (grad,), (x, weight) = gradients, ctx.saved_tensors
         # Gradients of gradients use PyTorch's product.
         product = linear if torch.is_grad_enabled() else _by_onednn
         x_grad = product(grad, weight.T) if ctx.needs_input_grad[0] else None  # M, K

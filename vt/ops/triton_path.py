@@ -75,7 +75,8 @@ def tokenize_gradients(
     exact, log_sums = saved
     onto = any(other is not None for other in passed)
     if onto:
-        passed = _contiguous([torch.zeros_like(x) if other is None else other for x, other in zip(levels, passed)])
+        filled = [torch.zeros_like(x) if other is None else other for x, other in zip(levels, passed)]
+        passed = tuple(_contiguous(filled))
     levels, queries, gradient = _contiguous(levels), *_contiguous((queries, gradient))
     found, (places, splits), n = [torch.empty_like(x) for x in levels], divide(levels, BACKWARD), exact.shape[1]
     parts, sums = (exact.new_empty(1, n, splits, *some, exact.shape[3]) for some in (exact.shape[2:3], (1,)))

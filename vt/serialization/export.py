@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -56,7 +57,8 @@ class Program:
     @cached_property
     def onnx(self) -> bytes:
         """The program as the content of an ONNX file."""
-        return torch.onnx.export(self.program, (), dynamo=True, verbose=False).model_proto.SerializeToString()
+        exported: Any = torch.onnx.export(self.program, (), dynamo=True, verbose=False)
+        return exported.model_proto.SerializeToString()
 
 
 @torch.no_grad()
@@ -129,7 +131,7 @@ def run_onnx(content: bytes) -> Forward:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
-    session = onnxruntime.InferenceSession(content, options, providers=['CPUExecutionProvider'])
+    session: Any = onnxruntime.InferenceSession(content, options, providers=['CPUExecutionProvider'])
     (given,) = session.get_inputs()
     return lambda x: session.run(None, {given.name: x.numpy()})
 
@@ -145,7 +147,7 @@ def _quantise(content: bytes, inputs: Iterable[Tensor]) -> bytes:
     class Reader(CalibrationDataReader):
         batches = iter(inputs)
 
-        def get_next(self) -> dict[str, np.ndarray] | None:
+        def get_next(self) -> Any:
             return next((dict(images=batch.numpy()) for batch in self.batches), None)
 
     with tempfile.TemporaryDirectory() as folder:

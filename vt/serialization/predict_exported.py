@@ -37,7 +37,7 @@ def resize(image: np.ndarray, size: Sequence[int], interpolation: str = 'bilinea
 
 
 def find_size(
-    width: int, height: int, scale: int | Sequence[int], edge: str | None = None, keep_ratio: bool = False
+    width: int, height: int, scale: Any, edge: str | None = None, keep_ratio: bool = False
 ) -> tuple[int, ...]:
     """Return the ``(width, height)`` to which a step of the test pipeline resizes an image."""
     if edge:

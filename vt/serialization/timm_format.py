@@ -4,6 +4,7 @@ The mapping is found by loading consecutive numbers, one for each value of timm'
 """
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from mmengine.model import BaseModel
@@ -70,14 +71,14 @@ def translate(model: BaseModel, theirs: nn.Module, name: str) -> dict[str, Tenso
     return state | {key: tensor.to(state[key].dtype) for key, tensor in result.items()}
 
 
-def _build(name: str, model: BaseModel, shape: tuple[int, ...]) -> nn.Module:
+def _build(name: str, model: Any, shape: tuple[int, ...]) -> nn.Module:
     """Build timm's model with our numbers of classes and channels and our image size."""
     try:
         import timm
     except ImportError as error:
         raise UserError('--format timm requires timm: pip install timm') from error
     channels, *_, height, width = shape
-    options = dict(num_classes=model.head.num_classes, in_chans=channels)
+    options: dict[str, Any] = dict(num_classes=model.head.num_classes, in_chans=channels)
     try:
         known = timm.get_pretrained_cfg(name)
         if known and known.fixed_input_size and known.input_size[-2:] != (height, width):

@@ -138,7 +138,7 @@ def _last_layer(outputs: dict[str, Tensor], reshapes: dict[str, Callable], score
 
 
 @contextmanager
-def _record_layers(model: nn.Module, inputs: Tensor) -> Iterator[tuple[dict[str, Tensor], set[Size]]]:
+def _record_layers(model: Any, inputs: Tensor) -> Iterator[tuple[dict[str, Tensor], set[Size]]]:
     """Fill in outputs that may have places, in the order in which layers end, and all sizes of grids in the network.
 
     Sizes are those of maps of convolutions, and those that blocks are called with or give beside their tokens.
@@ -181,7 +181,7 @@ def _reshape_of(part: nn.Module, output: Tensor, sizes: set[Size]) -> Callable[[
         length = output.shape[1]
         sizes = {size for size in sizes if 1 < math.prod(size) <= length <= math.prod(size) + MOST_PREFIX}
         size = max(sizes, key=math.prod, default=None)
-        return size and (lambda x: to_map(split_class_tokens(x, size)[1], size))
+        return (lambda x: to_map(split_class_tokens(x, size)[1], size)) if size else None
     widths = [norm.normalized_shape for norm in part.modules() if isinstance(norm, nn.LayerNorm)]
     is_last = any(width == output.shape[-1:] != output.shape[1:2] for width in widths)
     reshape = (lambda x: x.movedim(-1, 1)) if is_last else (lambda x: x)

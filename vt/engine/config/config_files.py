@@ -75,4 +75,4 @@ def _targets(node: ast.stmt) -> set[str]:
     loops = [part.target for part in ast.walk(node) if isinstance(part, (ast.comprehension, ast.For))]
     counting = {part for target in loops for part in ast.walk(target)}
     stored = [part for part in ast.walk(node) if isinstance(getattr(part, 'ctx', None), ast.Store)]
-    return {re.match(r'\w*', ast.unparse(part)).group() for part in stored if part not in counting} - {''}
+    return {re.split(r'\W', ast.unparse(part))[0] for part in stored if part not in counting} - {''}

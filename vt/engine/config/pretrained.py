@@ -1,7 +1,7 @@
 """Published weights for configs, by library, and the preprocessing that these weights require."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
@@ -97,7 +97,7 @@ def find_preparation(address: str) -> Preparation | None:
     centre nor squashed are a UserError.
     """
     scheme, _, name = address.partition('://')
-    classes: Sequence[str] = ()
+    classes: Iterable[str] = ()
     keeps_ratio = True
     if scheme == 'torchvision' and '_Weights.' in name:
         weights = torchvision_weights(name)

@@ -54,9 +54,9 @@ class ShortName:
         if isinstance(value, os.PathLike) and str in self.kinds:
             return os.fspath(value)
         if (isinstance(value, bool) and bool not in self.kinds) or not isinstance(value, self.kinds):
-            words = {int: 'a whole number', float: 'a number', bool: 'true or false', str: 'a text'}
-            words |= {list: 'a list', dict: 'a dict'}
-            raise UserError(f'{self.name}={value} must be {" or ".join(words[kind] for kind in self.kinds)}')
+            words = dict(int='a whole number', float='a number', bool='true or false', str='a text')
+            words |= dict(list='a list', dict='a dict')
+            raise UserError(f'{self.name}={value} must be {" or ".join(words[kind.__name__] for kind in self.kinds)}')
         return value
 
 

@@ -321,7 +321,7 @@ def apply_val_fraction(run: Run) -> None:
 def _use_whole_folder(data: dict) -> None:
     """Let a data set read the folder above that of its split, if there is no such folder with classes in it."""
     prefix = data.get('data_prefix')
-    paths = dict(prefix) if isinstance(prefix, dict) else dict(img_path=prefix)
+    paths: dict[str, Any] = dict(prefix) if isinstance(prefix, dict) else dict(img_path=prefix)
     folder = os.path.join(data.get('data_root') or '', paths.get('img_path') or '')
     is_classes = str(data.get('type')).endswith('CustomDataset')
     is_split = os.path.isdir(folder) and (not is_classes or any(True for _ in Path(folder).glob('*/')))

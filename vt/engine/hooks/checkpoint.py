@@ -85,7 +85,7 @@ class CheckpointHook(PlainCheckpointHook):
         if self.save_last and runner.train_loop.stop_training and runner.iter not in (self._begin, self._saved):
             self._save_step(runner, dict(epoch=runner.epoch, iter=runner.iter))
 
-    def save_interrupted(self, runner: Runner) -> str | None:
+    def save_interrupted(self, runner: Runner) -> str | Path | None:
         """Save after the current iteration, anywhere in an epoch; the next checkpoint replaces this one.
 
         Returns:

@@ -81,7 +81,7 @@ class DryRunHook(Hook):
             with unchanged_buffers(runner.model), watch_inputs(runner, 'testing'):
                 self._evaluate(runner.test_loop, runner.model.test_step, 'testing', 'after_test_iter')
 
-    def _train(self, runner: Runner) -> None:
+    def _train(self, runner: Any) -> None:
         runner.model.train()
         for number, (name, batch) in enumerate(dry_run_batches(runner.train_dataloader)):
             with error_context(f'training on {name}', model=unwrap(runner.model)):
@@ -220,7 +220,8 @@ def log_parameter_rules(runner: Runner) -> None:
     for line in check_parameter_rules(unwrap(runner.model), options, runner.cfg.filename):
         runner.logger.info(line)
     runner.model.train()
-    for warning in find_moving_statistics(unwrap(runner.model), runner.optim_wrapper.param_groups):
+    wrapper: Any = runner.optim_wrapper
+    for warning in find_moving_statistics(unwrap(runner.model), wrapper.param_groups):
         runner.logger.warning(warning)
 
 

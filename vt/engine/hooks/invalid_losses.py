@@ -45,7 +45,7 @@ class FiniteLossHook(Hook):
         self._first_files: list[str] = []
 
     def after_train_iter(
-        self, runner: Runner, batch_idx: int, data_batch: dict | None = None, outputs: dict | None = None
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
     ) -> None:
         logged = runner.message_hub.log_scalars.get('train/loss')  # missing without a logger hook
         loss = float((outputs or {}).get('loss', 0.0) if logged is None else logged.current())

@@ -84,7 +84,7 @@ def check_classes(model: nn.Module, dataset: Dataset, metrics: Sequence[BaseMetr
         if mixed not in (None, own):
             raise UserError(f'data_preprocessor.num_classes={mixed}, but {name} has {own}: set the same number')
     ignored = getattr(dataset, 'ignore_index', IGNORED_LABEL)
-    parts = [*(getattr(model, name, None) for name in HEADS), *metrics]
+    parts: list[Any] = [*(getattr(model, name, None) for name in HEADS), *metrics]
     for part in parts if ignored != IGNORED_LABEL else ():
         if getattr(part, 'ignore_index', ignored) != ignored:
             words = f'{type(part).__name__} has ignore_index={part.ignore_index}, but the data set has {ignored}'
@@ -197,7 +197,7 @@ def heads(model: nn.Module) -> Iterator[tuple[str, int]]:
                 yield f'model.{name}' if part is head else f'model.{name}.{index}', number
 
 
-def without_wrappers(dataset: Dataset) -> Dataset:
+def without_wrappers(dataset: Any) -> Any:
     """Return the data set inside wrappers such as ``RepeatDataset``."""
     while hasattr(dataset, 'dataset'):
         dataset = dataset.dataset

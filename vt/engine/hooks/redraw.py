@@ -23,5 +23,5 @@ class RedrawHook(Hook):
             return
         generator = torch.Generator().manual_seed(runner.iter)
         for part in runner.model.modules():
-            if hasattr(part, 'redraw'):
-                part.redraw(generator)
+            if redraw := getattr(part, 'redraw', None):
+                redraw(generator)

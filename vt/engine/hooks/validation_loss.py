@@ -43,7 +43,7 @@ class HeadLoss(BaseMetric):
 
     default_prefix = 'val'
 
-    def __init__(self, model: nn.Module, **kwargs) -> None:
+    def __init__(self, model: Any, **kwargs) -> None:
         super().__init__(**kwargs)
         self.model, self.features = model, None
         if hasattr(model, 'head'):

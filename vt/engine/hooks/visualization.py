@@ -1,7 +1,6 @@
 """Write figures of the predictions for test images."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +53,7 @@ class FigureHook(Hook):
             if os.path.realpath(path) in images:
                 raise UserError(f'a figure would overwrite the image {path}: choose another folder for figures')
 
-    def after_test_iter(
-        self, runner: Runner, batch_idx: int, data_batch: dict, outputs: Sequence[BaseDataElement]
-    ) -> None:
+    def after_test_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
         if not self.enable or not self.every_n_inner_iters(batch_idx, self.interval):
             return
         loader, is_bgr = runner.test_dataloader, preparation_of(runner.cfg).is_bgr

@@ -1,6 +1,7 @@
 """Batch sizes: the largest for training that fits in the memory of a GPU, and what they leave out of small data."""
 
 import time
+from typing import Any
 
 import torch
 from mmengine.dataset import InfiniteSampler
@@ -64,7 +65,7 @@ class BatchSizeHook(Hook):
             raise UserError(f'batches of {size} images do not fit: lower train_dataloader.batch_size, or add --amp')
         runner.train_loop.stop_training = True
 
-    def _fits(self, runner: Runner, size: int) -> bool:
+    def _fits(self, runner: Any, size: int) -> bool:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         trial = {'batch': str(size), 'memory (GiB)': '', 'images/s': 'out of memory'}

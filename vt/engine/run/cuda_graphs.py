@@ -125,7 +125,7 @@ class TrainGraphs:
         images: a batch ``(N, C, H, W)``, of which only shape and layout matter.
     """
 
-    def __init__(self, model: nn.Module, images: Tensor) -> None:
+    def __init__(self, model: Any, images: Tensor) -> None:
         self.model, self.shape, self.extract = model, images.shape, model.extract_feat
         device = images.device.type
         with (
@@ -144,7 +144,7 @@ class TrainGraphs:
 class _Features(nn.Module):
     """Backbone and neck as one module, whose call is the model's ``extract_feat``."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: Any) -> None:
         super().__init__()
         self.parts = nn.ModuleList(parts_of(model))
         self.forward = model.extract_feat
@@ -156,10 +156,11 @@ class TrainGraphsHook(Hook):
     priority = 'LOW'  # after cuDNN's search is turned on, before the dry run
 
     def before_train(self, runner: Runner) -> None:
-        model = runner.model.train()
+        model: Any = runner.model.train()
+        wrapper: Any = runner.optim_wrapper
         _, batch = next(dry_run_batches(runner.train_dataloader))
         data = model.data_preprocessor(batch, True)
-        with runner.optim_wrapper.optim_context(model):
+        with wrapper.optim_context(model):
             require_same_step(model, data)
             model.extract_feat = TrainGraphs(model, data['inputs'])
         shape = tuple(data['inputs'].shape)
@@ -170,7 +171,7 @@ class TrainGraphsHook(Hook):
         del unwrap(runner.model).extract_feat
 
 
-def require_same_step(model: nn.Module, data: dict) -> None:
+def require_same_step(model: Any, data: dict) -> None:
     """Take a step without an update, and raise a UserError if graphs would take another one."""
     calls, extract = [], model.extract_feat
     modules = _modules_of(model)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Collection
 from functools import partial
+from typing import Any
 
 import torch
 from mmengine.config import Config
@@ -10,7 +11,6 @@ from mmengine.dist import get_world_size
 from mmengine.model import BaseModule, revert_sync_batchnorm
 from mmengine.registry import MODELS, RUNNERS
 from mmengine.runner import Runner
-from torch import nn
 
 from vt.checkpoints.weights import PRETRAINED, load_init_cfg
 from vt.engine.config.parts import check_image_channels
@@ -57,7 +57,7 @@ def build_prepared(run: Run) -> VTRunner:
     asks_sync_bn = cfg.get('sync_bn') or 'SyncBN' in str(cfg.model)
     if cfg.get('randomness', {}).get('deterministic'):
         os.environ.setdefault('CUBLAS_WORKSPACE_CONFIG', ':4096:8')  # PyTorch requires it for deterministic cuBLAS
-    runner = kind.from_cfg(cfg)
+    runner: Any = kind.from_cfg(cfg)
     runner.data = run.data
     for note in run.notes:
         runner.logger.info(note)
@@ -66,7 +66,7 @@ def build_prepared(run: Run) -> VTRunner:
     return runner
 
 
-def build_model(cfg: Config) -> nn.Module:
+def build_model(cfg: Config) -> Any:
     """Build the model of a config without a runner, for one process; its weights are not initialised."""
     if 'data_preprocessor' in cfg:
         cfg.model.setdefault('data_preprocessor', cfg.data_preprocessor)  # as mmengine's runner does
@@ -92,7 +92,7 @@ def require_device(device: str | torch.device | None) -> torch.device:
     return found
 
 
-def draw_weights(model: nn.Module, files: Collection[str] = ()) -> None:
+def draw_weights(model: Any, files: Collection[str] = ()) -> None:
     """Initialise a model's weights as its config says, without mmengine's log line for each tensor.
 
     Weights that are read from files are loaded only if an ``init_cfg`` names one of ``files``; all others that a config
@@ -109,7 +109,7 @@ def draw_weights(model: nn.Module, files: Collection[str] = ()) -> None:
             part.is_init = False
 
 
-def _begin(part: nn.Module, files: Collection[str]) -> None:
+def _begin(part: Any, files: Collection[str]) -> None:
     """Initialise a part, with the file in its ``init_cfg`` alone, and only if it is one of ``files``."""
     kept = {name: vars(part)[name] for name in FETCHED if name in vars(part)}
     steps = [part.init_cfg] if isinstance(part.init_cfg, dict) else part.init_cfg or []

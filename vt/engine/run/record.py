@@ -135,7 +135,7 @@ def _record_validation(runner: Runner) -> dict[str, Any]:
     metrics = {name[4:]: float(log.current()) for name, log in scalars.items() if name.startswith('val/')}
     metrics = {name: value for name, value in metrics.items() if name not in ('time', 'data_time')}
     tables = {name[4:]: value for name, value in runner.message_hub.runtime_info.items() if name.startswith('val/')}
-    model = runner.model.module if is_model_wrapper(runner.model) else runner.model
+    model: Any = runner.model.module if is_model_wrapper(runner.model) else runner.model
     parameter, image = next(model.parameters()), one_input(runner.val_dataloader.dataset)
     size = dict(image_shape=list(image.shape), parameters=sum(part.numel() for part in model.parameters()))
     flops = None

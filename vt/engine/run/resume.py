@@ -2,6 +2,7 @@
 
 import json
 from bisect import bisect
+from typing import Any
 
 from mmengine.hooks import EMAHook, Hook
 from mmengine.runner import EpochBasedTrainLoop as WholeEpochsLoop
@@ -30,16 +31,17 @@ class EpochBasedTrainLoop(WholeEpochsLoop):
     begin, start = 0, (0, 0)
 
     def run_epoch(self) -> None:
-        sampler = getattr(self.dataloader.batch_sampler, 'sampler', None)
+        batches: Any = self.dataloader.batch_sampler
+        sampler = getattr(batches, 'sampler', None)
         # With other batch samplers the batches to skip are loaded and ignored.
-        self._skips = type(self.dataloader.batch_sampler) is BatchSampler and isinstance(sampler, NumberedSampler)
+        self._skips = type(batches) is BatchSampler and isinstance(sampler, NumberedSampler)
         if self._skips and isinstance(sampler, NumberedSampler):
-            sampler.begin = self.begin * self.dataloader.batch_sampler.batch_size
+            sampler.begin = self.begin * batches.batch_size
         self.start = self.epoch, self.iter - self.begin
         super().run_epoch()
         self.begin = 0
 
-    def run_iter(self, idx: int, data_batch: dict) -> None:
+    def run_iter(self, idx: int, data_batch: Any) -> None:
         if self._skips:
             super().run_iter(idx + self.begin, data_batch)
         elif idx >= self.begin:

@@ -92,10 +92,12 @@ def reconcile_settings(
     then, now = (str(settings.get(TYPE)).rpartition('.')[2] for settings in (had, asked))
     if then != now:  # states of Adam and AdamW, for one, have the same keys
         raise UserError(f'the checkpoint has the optimizer {then}, but the config has {now}{OTHER}')
-    groups = [len(checkpoint['optimizer']['param_groups']), len(runner.optim_wrapper.optimizer.param_groups)]
+    wrapper: Any = runner.optim_wrapper
+    schedulers: Any = runner.param_schedulers or ()
+    groups = [len(checkpoint['optimizer']['param_groups']), len(wrapper.optimizer.param_groups)]
     if groups[0] != groups[1]:
         raise UserError(f'the checkpoint has {groups[0]} parameter groups, the run {groups[1]} (paramwise_cfg){OTHER}')
-    if is_rescaled and any(not scheduler.by_epoch for scheduler in runner.param_schedulers or ()):
+    if is_rescaled and any(not scheduler.by_epoch for scheduler in schedulers):
         if scheduled and not is_new:
             raise UserError(
                 f'the schedule counts iterations, an epoch of the checkpoint has another number of them, and '
@@ -121,7 +123,7 @@ def reconcile_settings(
     return kept
 
 
-def _schedulers_fit(runner: Runner, checkpoint: dict) -> bool:
+def _schedulers_fit(runner: Any, checkpoint: dict) -> bool:
     """Return whether the scheduler states of a checkpoint have the attributes of the run's schedulers."""
     now = [{name for name, value in vars(one).items() if not callable(value)} for one in runner.param_schedulers or []]
     return [names - {'optimizer'} for names in now] == [
@@ -133,7 +135,7 @@ def _show(value: Any) -> str:
     return f'{value:.6g}' if isinstance(value, float) else printable(value, 60)
 
 
-def _compare_rates(runner: Runner, checkpoint: dict, length: int) -> list[tuple[str, Any, Any]]:
+def _compare_rates(runner: Any, checkpoint: dict, length: int) -> list[tuple[str, Any, Any]]:
     """Compare the learning rate of the first group by both schedules, at the next and at the last iteration.
 
     Returns:
@@ -153,7 +155,7 @@ def _compare_rates(runner: Runner, checkpoint: dict, length: int) -> list[tuple[
     return list(zip(names, had, asked)) if any(_show(old) != _show(new) for old, new in zip(had, asked)) else []
 
 
-def _take_config(runner: Runner, checkpoint: dict, length: int) -> None:
+def _take_config(runner: Any, checkpoint: dict, length: int) -> None:
     """Step the schedulers to the checkpoint's iteration, and store them and the optimizer's settings in it."""
     schedulers, wrapper, state = runner.param_schedulers or [], runner.optim_wrapper, checkpoint['optimizer']
     advance(schedulers, 0, checkpoint['meta']['iter'], length)

@@ -99,7 +99,7 @@ class ScheduleHook(Hook):
     def before_train(self, runner: Runner) -> None:
         for misfit in find_other_units(runner):
             runner.logger.warning(misfit)
-        groups = runner.param_schedulers or []
+        groups: Any = runner.param_schedulers or []
         for schedulers in groups.values() if isinstance(groups, dict) else [groups]:
             rates = [scheduler for scheduler in schedulers if scheduler.param_name == 'lr']
             misfits = list(find_misfits(rates, runner))

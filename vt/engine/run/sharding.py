@@ -70,7 +70,8 @@ class ShardSettings:
 
 def shard_run(runner: Runner, settings: ShardSettings) -> None:
     """Shard a runner's model, averages and optimizer, or raise a UserError if that is not possible."""
-    wrapper, model = runner.optim_wrapper, runner.model
+    wrapper: Any = runner.optim_wrapper
+    model = runner.model
     if isinstance(wrapper, AmpOptimWrapper):
         raise UserError('fsdp trains in float32, or in bfloat16 with --amp, not in float16: remove AmpOptimWrapper')
     is_half = isinstance(wrapper, BFloat16AmpOptimWrapper)
@@ -118,7 +119,7 @@ def like(parameter: Tensor, value: Any) -> Any:
     return torch.empty_like(parameter, dtype=value.dtype).copy_(value)
 
 
-def checkpoint_of(runner: Runner, meta: dict, save_optimizer: bool, save_param_scheduler: bool) -> dict:
+def checkpoint_of(runner: Any, meta: dict, save_optimizer: bool, save_param_scheduler: bool) -> dict:
     """Return the checkpoint that mmengine's runner would save, with the tensors of a sharded run as they are."""
     meta = dict(meta, cfg=runner.cfg.pretty_text, seed=runner.seed, experiment_name=runner.experiment_name)
     if hasattr(runner.train_dataloader.dataset, 'metainfo'):

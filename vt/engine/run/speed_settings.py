@@ -88,7 +88,7 @@ def compile_parts(model: nn.Module, options: dict[str, Any] | None = None) -> No
             part.compile(**options or {})
 
 
-def parts_of(model: nn.Module) -> list[nn.Module]:
+def parts_of(model: Any) -> list[nn.Module]:
     """Return a model's backbone, and its neck if it has one."""
     return [part for part in (model.backbone, getattr(model, 'neck', None)) if part is not None]
 

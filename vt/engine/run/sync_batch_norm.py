@@ -38,7 +38,7 @@ class CPUSyncBatchNorm(nn.BatchNorm2d, BatchNorm):  # the initialisers of mmengi
         return torch.addcmul(shift.view(1, -1, 1, 1), values, scale.view(1, -1, 1, 1)).to(input.dtype)
 
     @torch.no_grad()
-    def _update_running(self, mean: torch.Tensor, variance: torch.Tensor) -> None:
+    def _update_running(self: Any, mean: torch.Tensor, variance: torch.Tensor) -> None:
         if not self.track_running_stats:
             return
         self.num_batches_tracked.add_(1)
@@ -57,8 +57,8 @@ class _SumOverProcesses(torch.autograd.Function):
         return tensor
 
     @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
-        return _SumOverProcesses.apply(gradient)
+    def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
+        return _SumOverProcesses.apply(*gradients)
 
 
 def _statistics_of_all(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -3,6 +3,8 @@
 Letters: N batch, K classes.
 """
 
+from typing import Any
+
 import torch
 from mmpretrain.models.classifiers import ImageClassifier
 from mmpretrain.structures import DataSample
@@ -42,6 +44,8 @@ class DistilledClassifier(ImageClassifier):
     Raises:
         UserError: ``temperature`` is set with ``hard``; when the teacher is built, the errors of :class:`Teacher`.
     """
+
+    head: Any
 
     def __init__(
         self,

@@ -3,6 +3,8 @@
 Letters: N batch, K classes; m and s, mean and standard deviation of a normalisation.
 """
 
+from typing import Any
+
 import torch
 from mmengine.model import BaseDataPreprocessor
 from mmpretrain.registry import MODELS as CLASSIFIERS
@@ -86,7 +88,10 @@ class Renormalize(nn.Module):
         target: preprocessor whose normalisation and channel order the output has.
     """
 
-    def __init__(self, source: BaseDataPreprocessor, target: BaseDataPreprocessor) -> None:
+    scale: Tensor
+    shift: Tensor
+
+    def __init__(self, source: BaseDataPreprocessor, target: Any) -> None:
         super().__init__()
         mean = getattr(source, 'mean', torch.zeros(1, 1, 1))
         std = getattr(source, 'std', torch.ones(1, 1, 1))
@@ -102,7 +107,7 @@ class Renormalize(nn.Module):
         return x[:, self.channel_order] * self.scale + self.shift
 
 
-def build_classifier(classifier: dict, num_classes: int | None) -> nn.Module:
+def build_classifier(classifier: dict, num_classes: int | None) -> Any:
     """Build the classifier of a config.
 
     Raises:

@@ -3,6 +3,8 @@
 Letters: N batch, P = H * W patches, K classes.
 """
 
+from typing import Any
+
 import torch
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
@@ -37,6 +39,8 @@ class TokenLabelClassifier(DistilledClassifier):
         UserError: a head with its own loss or accuracy; options of a teacher without a teacher.
     """
 
+    backbone: Any
+
     def __init__(
         self,
         teacher: dict | None = None,
@@ -53,7 +57,7 @@ class TokenLabelClassifier(DistilledClassifier):
         require_unused_loss('TokenLabelClassifier', self.head)
         self.label_smoothing = label_smoothing
 
-    def build_teacher(self) -> nn.Module | None:
+    def build_teacher(self) -> Any:
         """Return the teacher; None without."""
         return super().build_teacher() if self.teacher_cfg else None
 

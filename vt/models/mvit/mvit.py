@@ -133,8 +133,8 @@ def multiscale_stages(
         if adaptive:
             key = tuple(max(1, own // whole) for own, whole in zip(key, so_far))
         widths = [channels * growth ** max(0, number) for number in (index - 1, index, index + 1)]
-        attend = dict(type='vt.PoolingAttention', relative=relative, residual=residual)
-        attend['key_value'] = dict(stride=key, kernel=kernel, mode=pooling)
+        pool_keys = dict(stride=key, kernel=kernel, mode=pooling)
+        attend = dict(type='vt.PoolingAttention', relative=relative, residual=residual, key_value=pool_keys)
         attentions = [
             attend | dict(query=dict(stride=stride, kernel=kernel, mode=pooling))
             if pool_every_query or stride != ones

@@ -6,6 +6,7 @@ pooled grids of queries and keys, C channels, D inner channels, h heads, d = D /
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -55,7 +56,7 @@ class PoolingAttention(TokenPart):
             TokenPooling(**no_pooling | (options or {}) | dict(channels=inner // num_heads))
             for options in (query, key_value, key_value)
         )
-        self.relative = DecomposedRelativePosition(inner // num_heads, *self._sizes(size)) if relative else None
+        self.relative: Any = DecomposedRelativePosition(inner // num_heads, *self._sizes(size)) if relative else None
         self.residual = residual
         self.proj = nn.Linear(inner, inner)
 

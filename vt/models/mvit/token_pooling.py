@@ -6,6 +6,7 @@ tokens of the input and output grid, C channels, d channels per head. An image i
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -47,7 +48,7 @@ class TokenPooling(nn.Module):
         # Odd kernels are centred; even kernels are padded only as far as they exceed the stride.
         self.padding = tuple(k // 2 if k % 2 else max(0, k - s) // 2 for k, s in zip(self.kernel, self.stride))
         self.pools = math.prod(self.kernel) * math.prod(self.stride) > 1
-        self.channels = channels
+        self.channels: Any = channels  # None without a convolution
         self.norm = nn.Identity()
         if self.pools and mode == 'convolution':
             self.weight = nn.Parameter(torch.empty(channels, 1, *self.kernel))

@@ -68,4 +68,4 @@ class DynamicTokenizer(AttentionTokenizer):
     def forward(self, x: Tensor, tokens: Tensor | None = None) -> Tensor:
         """Arguments and result as in :class:`Tokenizer`; ``attention`` returns the maps of the R new tokens."""
         renewed = super().forward(x, tokens)
-        return torch.cat([tokens[:, self.num_pooled :], renewed], dim=1)
+        return torch.cat([self.check_number(tokens)[:, self.num_pooled :], renewed], dim=1)

@@ -8,6 +8,7 @@ channels of map and token, g groups.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from mmcv.cnn import ConvModule
@@ -38,6 +39,9 @@ class FusedVTFPN(VTFPN):
     ``forward`` of its own, and from the replacement of one, or of an option, until the next :func:`fuse_levels`.
     """
 
+    lateral_convs: Any
+    tokenizers: Any
+
     def relate_levels(self, maps: Sequence[Tensor]) -> tuple[Sequence[Tensor], list[Tensor]]:
         if not self._can_fuse(maps):
             return super().relate_levels(maps)
@@ -66,7 +70,7 @@ class FusedVTFPN(VTFPN):
         return found == self.fused and not any('forward' in vars(each) or has_hooks(each) for each in modules)
 
 
-def fuse_levels(model: nn.Module) -> None:
+def fuse_levels(model: Any) -> None:
     """Put :class:`FusedVTFPN` in the place of each VT-FPN in a model whose levels can be computed at once."""
     for neck in model.modules():
         if type(neck) in (VTFPN, FusedVTFPN) and are_alike(neck.tokenizers, neck.projectors):
@@ -104,7 +108,7 @@ def are_alike(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Module]) 
     return all(part.weight.shape == kind[0].weight.shape for kind in kinds for part in kind)
 
 
-def weighted_parts(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Module]) -> list[list[nn.Module]]:
+def weighted_parts(tokenizers: Sequence[Any], projectors: Sequence[Any]) -> list[list[Any]]:
     """Modules with weights, one list per kind, a module per level: tokenizers, their matrices, projectors' matrices."""
     kinds = [list(tokenizers), [part.value for part in tokenizers]]
     return kinds + [[getattr(part, name) for part in projectors] for name in MATRICES]
@@ -112,7 +116,7 @@ def weighted_parts(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Modu
 
 def relate_tokens(
     pooled: Tensor, relation: nn.Module, token_value: Tensor, key: Tensor, query: Tensor, value: Tensor
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     """Compute keys and values of the projectors from the pooled pixels of all levels, all ``(S, N, L, C)``.
 
     Args:
@@ -184,7 +188,7 @@ def is_linear(convolve: nn.Module, x: Tensor) -> bool:
     return type(conv) is nn.Conv2d and shape == ((1, 1), (1, 1), (0, 0), 1) and conv.bias is not None
 
 
-def convolve_linearly(conv: nn.Conv2d, x: Tensor) -> Tensor:
+def convolve_linearly(conv: Any, x: Tensor) -> Tensor:
     """Pixels of a 1x1 convolution, as a linear layer whose bias autograd does not know of.
 
     The gradient of the weight gets the strides of the weight, as distributed training expects.

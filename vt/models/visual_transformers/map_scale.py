@@ -7,6 +7,7 @@ Letters: C channels.
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -35,7 +36,7 @@ def predict_rms(stage: Sequence[nn.Module]) -> float:
 
 
 @torch.no_grad()
-def scale_output(stage: Sequence[nn.Module], factor: float, readers: Iterable[nn.Module] = ()) -> None:
+def scale_output(stage: Sequence[Any], factor: float, readers: Iterable[Any] = ()) -> None:
     """Multiply the output of a stage by ``factor`` by changing its weights; nothing else of the network changes.
 
     ReLU commutes with a positive factor, so the factor is applied to the normalisations of the first shortcut and at
@@ -63,16 +64,16 @@ def scale_stage(stage: Iterable[nn.Module], rms: float, readers: Iterable[nn.Mod
     scale_output(blocks, rms / predict_rms(blocks), readers)
 
 
-def _shortcut_norm(stage: Sequence[nn.Module]) -> nn.Module:
+def _shortcut_norm(stage: Sequence[Any]) -> Any:
     return stage[0].downsample[-1]
 
 
-def _last_norm(block: nn.Module) -> nn.Module:
+def _last_norm(block: Any) -> Any:
     """The last normalisation of a block's residual branch: the third of a bottleneck, the second of a basic block."""
     return getattr(block, 'norm3', None) or block.norm2
 
 
-def _moments(norm: nn.Module) -> tuple[Tensor, Tensor]:
+def _moments(norm: Any) -> tuple[Tensor, Tensor]:
     """Mean and variance of each channel after a normalisation, ``(C,)`` each."""
     return norm.bias.double(), norm.weight.double().square()
 

@@ -6,6 +6,7 @@ Letters: N batch, L tokens, C_T token channels, C_i, H_i and W_i channels and si
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 from mmcv.cnn import build_conv_layer, build_norm_layer
@@ -39,8 +40,9 @@ class ResNetStage(ResLayer):
         super().__init__(*args, **kwargs)
         self.with_cp = with_cp
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Map of the previous stage to that of this one."""
+        x = input
         for part in self:
             own = self.with_cp and x.requires_grad and not isinstance(part, VTStage)  # which recomputes its modules
             x = recompute(part, x) if own else part(x)
@@ -111,7 +113,7 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
         check_positions(type(self).__name__, positions)
         out_indices = (3,) if out_type == 'tokens' else tuple(sorted(set(out_indices)))
         num_stages = 3 if 'layer4' in positions else 4  # of convolutions
-        stages = dict(num_stages=num_stages, strides=(*strides, 2)[:num_stages])
+        stages: dict[str, Any] = dict(num_stages=num_stages, strides=(*strides, 2)[:num_stages])
         stages |= dict(dilations=(*dilations, 1)[:num_stages])
         # ResNet checks the indices against its own stages; the last one stands for that of the modules.
         stages |= dict(out_indices=sorted({*out_indices, num_stages - 1} - {num_stages}))
@@ -173,8 +175,8 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
         for position in self._new_modules():
             self.start(position)
         for norm in self.modules():
-            if hasattr(norm, 'reset_running_stats'):
-                norm.reset_running_stats()
+            if reset := getattr(norm, 'reset_running_stats', None):
+                reset()
 
     def make_res_layer(self, **kwargs) -> ResNetStage:
         """Build a stage of blocks."""

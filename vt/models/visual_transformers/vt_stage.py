@@ -4,6 +4,7 @@ Letters: N batch, C map channels, H and W map size, L tokens, C_T token channels
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -31,12 +32,12 @@ class VTStage(nn.ModuleList):
         self.out_type = out_type
         self.with_cp = with_cp
 
-    def __getitem__(self, index: int | slice) -> nn.Module:
-        return nn.ModuleList(list(self)[index]) if isinstance(index, slice) else super().__getitem__(index)
+    def __getitem__(self, idx: int | slice) -> Any:
+        return nn.ModuleList(list(self)[idx]) if isinstance(idx, slice) else super().__getitem__(idx)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map ``(N, C, H, W)`` to the tokens of the last module ``(N, L, C_T)``, or to its map ``(N, C, H, W)``."""
-        tokens = None
+        tokens: Any = None
         for module in self:
             if self.with_cp and x.requires_grad:
                 x, tokens = recompute(module, x, tokens)

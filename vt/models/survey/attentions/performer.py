@@ -42,6 +42,8 @@ def draw_directions(
 class RandomFeatures(nn.Module):
     """Mixin with random directions as a buffer, fixed unless :meth:`redraw` or ``vt.RedrawHook`` replaces them."""
 
+    directions: Tensor
+
     def add_directions(self, num_features: int, channels: int, length: float | None = None) -> None:
         """Draw the directions; arguments as in :func:`draw_directions`."""
         self.length = length

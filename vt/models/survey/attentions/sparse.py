@@ -32,6 +32,8 @@ class SparseAttention(MaskedAttention):
         inner_channels, project, proj_dropout, qkv_bias: options of :class:`Attention`, with the same defaults.
     """
 
+    hidden: Tensor
+
     def add_parts(self, channels: int, size: Size, near: int | None = None, stride: int | None = None, **parts) -> None:
         """Create the mask, and the parts of :class:`Attention`."""
         super().add_parts(channels, size, **parts)

@@ -24,14 +24,14 @@ class HeadMixing(nn.Sequential):
     """
 
     def __init__(self, num_heads: int, convolve: bool = True, norm: str | None = None, gain: float = 1.0) -> None:
-        layers = [nn.Conv2d(num_heads, num_heads, 1)] if convolve else []
+        layers: list[nn.Module] = [nn.Conv2d(num_heads, num_heads, 1)] if convolve else []
         layers += [dict(BatchNorm2d=nn.BatchNorm2d, InstanceNorm2d=nn.InstanceNorm2d)[norm](num_heads)] if norm else []
         super().__init__(*layers)
         self.gain = gain
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """``(N, h, T, S)`` to ``(N, h, T, S)``."""
-        return super().forward(x) if self.gain == 1 else self.gain * super().forward(x)
+        return super().forward(input) if self.gain == 1 else self.gain * super().forward(input)
 
 
 @MODELS.register_module()

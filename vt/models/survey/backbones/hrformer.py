@@ -93,9 +93,9 @@ class HRFormer(StagedBackbone):
         """Images ``(N, in_channels, height, width)`` to a tuple of maps ``(N, C, H, W)``, the finest first."""
         maps = [self.stem(x)]
         for transition, stage in zip(self.transitions, self.stages):
-            *finer, coarser = transition  # the new branch starts from the coarsest map
+            *finer, coarser = transition.children()  # the new branch starts from the coarsest map
             maps = [convert(x) for convert, x in zip(finer, maps)] + [coarser(maps[-1])]
-            for module in stage:
+            for module in stage.children():
                 recomputed = self.with_cp and any(x.requires_grad for x in maps)
                 maps = recompute(module, maps) if recomputed else module(maps)
         return tuple(maps[index] for index in self.out_indices)

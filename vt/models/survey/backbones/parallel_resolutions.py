@@ -43,7 +43,7 @@ class ParallelResolutions(nn.Module):
         self.branches = nn.ModuleList()
         for width, heads, size in zip(channels, num_heads, sizes):
             own = dict(type='vt.Block', channels=width, num_heads=heads, size=size, norm_cfg=NORM) | block
-            own |= {part: dict(type=name) | own.get(part, {}) for part, name in PARTS.items()}
+            own |= {part: dict(type=name) | block.get(part, {}) for part, name in PARTS.items()}
             self.branches.append(nn.ModuleList(build_part(own | dict(drop_path=rate)) for rate in drop_paths))
         self.exchange = nn.ModuleList(
             nn.ModuleList(_exchange(source, target, channels) for source in range(len(channels)))
@@ -57,7 +57,7 @@ class ParallelResolutions(nn.Module):
         for x, blocks in zip(maps, self.branches):
             size = tuple(x.shape[2:])
             x = to_tokens(x)
-            for block in blocks:
+            for block in blocks.children():
                 x = block(x, size)
             seen.append(to_map(x, size))
         return [

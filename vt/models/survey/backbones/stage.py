@@ -52,6 +52,8 @@ class Stage(nn.Module):
         UserError: ``peg_blocks`` without ``peg``.
     """
 
+    blocks: Any  # nn.ModuleList of parts with out_channels and out_size
+
     def __init__(
         self,
         in_channels: int,
@@ -82,12 +84,12 @@ class Stage(nn.Module):
         self.out_channels, self.out_size = channels, self.size
         block = dict(type='vt.Block', norm_cfg=norm_cfg, drop_path=list(drop_paths)) | block
         for index in range(depth):
-            own = {key: value[index % len(value)] if isinstance(value, list) else value for key, value in block.items()}
+            own: Any = {key: each[index % len(each)] if isinstance(each, list) else each for key, each in block.items()}
             own |= {part: dict(type=name) | own.get(part, {}) for part, name in PARTS.items()}
             grown = dict(channels=self.out_channels, size=self.out_size)
-            self.blocks.append(build_part(own | grown))
-            self.out_channels = self.blocks[-1].out_channels
-            self.out_size = self.blocks[-1].out_size(self.out_size)
+            built: Any = build_part(own | grown)
+            self.blocks.append(built)
+            self.out_channels, self.out_size = built.out_channels, built.out_size(self.out_size)
         if tied:
             owner, name = tied.rsplit('.', 1)
             for each in self.blocks[1:]:
@@ -127,7 +129,7 @@ class Stage(nn.Module):
         return self.norm(x), size
 
 
-def _grid(embed: nn.Module, in_channels: int, size: Size) -> Size:
+def _grid(embed: Any, in_channels: int, size: Size) -> Size:
     """Grid size of an embedding's output, from its ``out_size`` or by shape inference on the meta device."""
     if hasattr(embed, 'out_size'):
         return embed.out_size(size)

@@ -58,6 +58,7 @@ class TokenBackbone(StagedBackbone):
         layers=lambda x, size: x,  # forward passes the stacked class tokens
         messengers=lambda x, size: split_class_tokens(x, size)[0].mean(dim=1),
     )
+    stages: Any  # nn.ModuleList of Stage
 
     def __init__(
         self,

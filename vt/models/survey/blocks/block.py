@@ -3,6 +3,8 @@
 Letters: N batch, K class tokens, P tokens of the grid, C channels.
 """
 
+from typing import Any
+
 from mmcv.cnn.bricks import DropPath
 from mmpretrain.models.utils import LayerScale
 from torch import Tensor, cat, nn, zeros
@@ -29,7 +31,7 @@ class Branch(nn.Module):
 
     def __init__(
         self,
-        part: nn.Module,
+        part: Any,
         channels: int,
         norm_cfg: dict | None,
         post_norm: bool = False,
@@ -43,7 +45,7 @@ class Branch(nn.Module):
         if post_norm and norm_cfg:
             nn.init.zeros_(norm.weight)  # the block is the identity at the start
         self.part = part
-        self.scale = nn.Identity() if layer_scale is None else LayerScale(channels, layer_scale)
+        self.scale: nn.Module = nn.Identity() if layer_scale is None else LayerScale(channels, layer_scale)
         self.gain = gain
         self.drop_path = DropPath(drop_path)
 

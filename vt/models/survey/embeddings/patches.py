@@ -4,6 +4,7 @@ An embedding takes a map ``(N, in_channels, H, W)`` and returns tokens ``(N, P, 
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from mmcv.cnn import ConvModule
 from mmcv.cnn.bricks import transformer
@@ -44,6 +45,8 @@ class PatchMerging(TokenPart, utils.PatchMerging):
         use_post_norm: normalise after the linear layer instead of before it.
     """
 
+    norm: nn.Module
+
     def __init__(self, in_channels: int, channels: int, use_post_norm: bool = False) -> None:
         super().__init__(in_channels, channels, use_post_norm=use_post_norm)
 
@@ -69,7 +72,7 @@ class ConvolutionalEmbed(TokenPart):
         self, in_channels: int, channels: int, layers: list[dict], patch: dict | None = None, pool: int | None = None
     ) -> None:
         super().__init__()
-        modules = []
+        modules: list[Any] = []
         for layer in layers:
             defaults = dict(in_channels=in_channels, out_channels=channels, padding=layer['kernel_size'] // 2)
             modules.append(ConvModule(**defaults | layer))

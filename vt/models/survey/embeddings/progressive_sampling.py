@@ -4,6 +4,7 @@ Letters: N batch, H and W size of a map, P points, C channels.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from mmcv.cnn import ConvModule
@@ -72,7 +73,8 @@ class ProgressiveSampling(TokenPart):
         size = tuple(-(-side // self.stride) for side in whole)
         points = self._first_points(size, x).expand(x.shape[0], -1, -1)
         sides = points.new_tensor(whole)
-        tokens, offsets = 0.0, torch.zeros_like(points)
+        tokens: Any = 0.0
+        offsets = torch.zeros_like(points)
         for index, block in enumerate(self.blocks):
             seen = sample(x, points + offsets)
             points = points + offsets.detach()

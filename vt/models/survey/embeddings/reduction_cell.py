@@ -4,6 +4,7 @@ Letters: N batch, H and W size of the output grid, P = H * W, C channels.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from mmcv.cnn import ConvModule
@@ -83,7 +84,7 @@ def local_convolutions(
     """3x3 convolutions with SiLU from one of ``widths`` to the next, with a config of a normalisation for each."""
     shared = dict(kernel_size=3, padding=1, groups=groups, act_cfg=dict(type='SiLU'), bias=True)
     sizes = zip(widths, widths[1:], strides, norms)
-    layers = [ConvModule(own, wide, stride=stride, norm_cfg=norm, **shared) for own, wide, stride, norm in sizes]
+    layers: list[Any] = [ConvModule(own, wide, stride=s, norm_cfg=norm, **shared) for own, wide, s, norm in sizes]
     for layer in layers:
         layer.conv.reset_parameters()  # PyTorch's initialisation, not mmcv's
     return nn.Sequential(*layers)
