@@ -101,7 +101,7 @@ def tiny(tmp_path_factory):
 
 
 def test_eight_bits_and_a_script_without_pytorch(tiny, tmp_path):
-    arguments = ['--formats', 'onnx', 'int8', '--accuracy=20', '--benchmark', '--out=r.json', '--largest-loss=100']
+    arguments = ['--formats', 'onnx', 'int8', '--accuracy=20', '--benchmark', '--out=r.json', '--max-accuracy-drop=100']
     options = ['test_evaluator.topk=(1,2)', 'default_hooks.checkpoint.save_best=accuracy/top2']
     succeed(call('export.py', *tiny[:2], *arguments, cwd=tmp_path, options=options))
     record = json.loads((tmp_path / 'r.json').read_text())
@@ -309,7 +309,7 @@ def test_a_small_network_in_other_formats(kind, small):
     ],
 )
 def test_what_is_refused(row, reason):
-    found = why_refused(dict(at='1 x 8x8', **row), Namespace(tolerance=1e-4, largest_loss=1.0))
+    found = why_refused(dict(at='1 x 8x8', **row), Namespace(tolerance=1e-4, max_accuracy_drop=1.0))
     assert (found is None) == (reason is None)
     assert (reason or '') in (found or '')
 

@@ -128,6 +128,21 @@ def print_config(parser: CommandParser) -> None:
     parser.add_run_options()
 
 
+@command('Train', 'listing:dist_train', 'vt dist-train vt-resnet18 2 data=photos epochs=30')
+def dist_train(parser: CommandParser) -> None:
+    """Train with several processes on this machine, or on several: the variables are in tools/torchrun.sh."""
+    parser.add_argument('model', metavar='MODEL', help='as of vt train')
+    parser.add_argument('processes', metavar='PROCESSES', type=int, help='number of processes, one a GPU')
+    parser.add_argument('rest', nargs=argparse.REMAINDER, metavar='...', help='settings and options of vt train')
+    parser.add_common_options(config=False, checkpoint=False)
+
+
+@command('Train', 'listing:settings', 'vt settings')
+def settings(parser: CommandParser) -> None:
+    """List the short names of settings, and the keys of the config that they stand for."""
+    parser.add_common_options(config=False, checkpoint=False)
+
+
 @command('Use a model', 'predict:predict', 'vt predict swin-tiny_16xb64-300e_in1k timm photos --out predictions.csv')
 def predict(parser: CommandParser) -> None:
     """Predict on your own images or videos."""
@@ -196,7 +211,10 @@ def export(parser: CommandParser) -> None:
         help='score each format on the test set, or on this number of its images',
     )
     comparison.add_argument(
-        '--largest-loss', type=float, default=1.0, help='largest allowed loss of int8 in --accuracy (default: 1.0)'
+        '--max-accuracy-drop',
+        type=float,
+        default=1.0,
+        help='largest drop of the score of int8 in --accuracy, in points (default: 1.0)',
     )
     comparison.add_argument(
         '--benchmark', action='store_true', help='measure the speed of each format and of the model'
@@ -433,3 +451,16 @@ def show_heat_maps(parser: CommandParser) -> None:
         '--images', type=int, default=6, help='number of test images, spread over the classes (default: 6)'
     )
     parser.add_common_options()
+
+
+@command('Look into a model', 'listing:models', 'vt models "swin*"')
+def models(parser: CommandParser) -> None:
+    """List the models: name, task, parameters, GFLOPs, public weights."""
+    parser.add_argument('pattern', nargs='?', metavar='PATTERN', help='start of the names of configs, with wildcards')
+    parser.add_common_options(config=False, checkpoint=False)
+
+
+@command('Look into a model', 'listing:env', 'vt env')
+def env(parser: CommandParser) -> None:
+    """Print versions, processor and GPUs, for a report of a fault."""
+    parser.add_common_options(config=False, checkpoint=False)

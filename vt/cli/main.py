@@ -48,7 +48,8 @@ def parse(command: Command) -> argparse.Namespace:
     parser = CommandParser(command.description, command.example, prog=Path(sys.argv[0]).name)
     command.add_arguments(parser)
     # Positional arguments may stand on both sides of options, which commands of a command do not support.
-    return parser.parse_args() if command.name == 'report' else parser.parse_intermixed_args()
+    whole = command.name in ('report', 'dist-train')
+    return parser.parse_args() if whole else parser.parse_intermixed_args()
 
 
 def choose(given: str, names: list[str], start: str) -> str:

@@ -133,8 +133,8 @@ def why_refused(row: dict[str, Any], args: argparse.Namespace) -> str | None:
     if not np.isfinite(row['difference']):
         return f'{kind} gives NaN or infinite outputs at {row["at"]}'
     lost = row.get('model_score', 0) - row.get('score', 0)
-    if kind == 'int8' and not lost <= args.largest_loss:  # also NaN
-        return f'{kind} loses {lost:.2f} of {row["metric"]}, more than --largest-loss {args.largest_loss}'
+    if kind == 'int8' and not lost <= args.max_accuracy_drop:  # also NaN
+        return f'{kind} loses {lost:.2f} of {row["metric"]}, more than --max-accuracy-drop {args.max_accuracy_drop}'
     return None
 
 

@@ -1,0 +1,6 @@
+"""Same as ``vt models``."""
+
+from vt.cli import main
+
+if __name__ == '__main__':
+    main('models')
