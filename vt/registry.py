@@ -63,7 +63,12 @@ DATASETS = Registry(
         'vt.engine.determinism',
         'vt.video.dataset',
     ],
-    segmentation=['vt.datasets.digit_scenes', 'vt.datasets.hugging_face_masks', 'vt.datasets.images_and_masks'],
+    segmentation=[
+        'vt.datasets.coco_masks',
+        'vt.datasets.digit_scenes',
+        'vt.datasets.hugging_face_masks',
+        'vt.datasets.images_and_masks',
+    ],
 )
 DATA_SAMPLERS = Registry(root.DATA_SAMPLERS, ['vt.engine.determinism'])
 HOOKS = Registry(
@@ -92,7 +97,10 @@ OPTIM_WRAPPERS = Registry(root.OPTIM_WRAPPERS, ['vt.engine.run.mixed_precision']
 PARAM_SCHEDULERS = Registry(root.PARAM_SCHEDULERS, ['vt.engine.run.schedules'])
 MODEL_WRAPPERS = Registry(root.MODEL_WRAPPERS, ['vt.engine.run.sync_batch_norm'])
 METRICS = Registry(root.METRICS, ['vt.analysis.evaluation'])
-TRANSFORMS = Registry(root.TRANSFORMS, ['vt.datasets.bands', 'vt.video.clips'])
+TRANSFORMS = Registry(
+    root.TRANSFORMS,
+    ['vt.datasets.bands', 'vt.datasets.coco_annotations', 'vt.datasets.colour_masks', 'vt.video.clips'],
+)
 
 
 def import_every_part(scope: str) -> None:

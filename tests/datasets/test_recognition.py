@@ -1,15 +1,21 @@
 """Data at a path is recognised: data sets of any layout give the samples that were written; other data is refused."""
 
+import json
 import os
+from itertools import groupby
 from pathlib import Path
 
+import datasets
 import numpy as np
 import pytest
+from hugging_face_data import CLASSES as ROW_CLASSES
+from hugging_face_data import make_rows, make_splits
 from hypothesis import HealthCheck, given, settings, strategies
 from mmengine.config import Config
 from PIL import Image
 
 import vt
+from vt.data_checks.data import check_data
 from vt.datasets.recognition import recognise
 from vt.engine.config.data import Data
 from vt.errors import MissingFileError, UserError
@@ -221,7 +227,6 @@ REFUSED = {
     'masks of other names': (['images/a.png', 'masks/a_mask.png'], 'give each mask the name of its image'),
     'two folders of masks': (['images/a.png', 'masks/a.png', 'labels/a.png'], 'labels and masks, both of masks'),
     'masks without train': (['images/val/a.png', 'masks/val/a.png'], 'no folder train of both'),
-    'masks in colours': (['images/a.png', 'masks/a.png'], 'mode RGB'),
     'several tables': (
         ['a.png', *[(f'{name}.csv', 'file,label\na.png,x\n') for name in 'ab']],
         'has the tables a.csv, b.csv',
@@ -297,3 +302,241 @@ def test_unreadable_folders_are_one_line(tmp_path, monkeypatch):
         write(tmp_path / name)
     monkeypatch.setattr(os, 'scandir', scandir)
     refuses(tmp_path, 'could not be read .Permission denied')
+
+
+@pytest.fixture(scope='module')
+def rows(tmp_path_factory):
+    """Rows with images, labels and masks, with splits and without."""
+    folder = tmp_path_factory.mktemp('rows')
+    make_splits().save_to_disk(folder / 'splits')
+    make_rows(range(4)).save_to_disk(folder / 'one')
+    (folder / 'odd').mkdir()
+    datasets.Dataset.from_dict(dict(text=['a'])).save_to_disk(folder / 'odd')
+    numbers = make_rows(range(4)).remove_columns(['label', 'mask', 'shown']).add_column('label', [0, 3, 1, 0])
+    numbers.save_to_disk(folder / 'numbers')
+    return folder
+
+
+@pytest.mark.parametrize(
+    ('name', 'splits'), [('splits', dict(train='train', val='validation')), ('one', dict(train='train'))]
+)
+def test_rows(rows, name, splits):
+    refuses(rows / name, 'can be read as rows for classification .* or as rows for segmentation')
+    found = recognise(rows / name, task='classification')
+    assert {split: dataset['split'] for split, dataset in found.datasets.items()} == splits
+    for split, own in samples_of(found).items():
+        seeds = {'train': range(4) if name == 'one' else range(12), 'val': range(100, 108)}[split]
+        assert [*own.values()] == [ROW_CLASSES[seed % 3] for seed in seeds]
+    masks = recognise(rows / name, task='segmentation')
+    assert (masks.kind, masks.mask_loading) == ('rows', None)
+    assert masks.datasets['train']['metainfo'] == dict(classes=['0', '1', '2'])
+    assert all(str(mask).startswith('rows://') for mask in samples_of(masks)['train'].values())
+    assert (
+        recognise(rows / name, ['x', 'y', 'z'], task='segmentation').datasets['train']['metainfo']['classes'][2] == 'z'
+    )
+
+
+def test_rows_of_numbers_and_other_rows(rows):
+    found = recognise(rows / 'numbers')
+    assert [*samples_of(found)['train'].values()] == ['0', '3', '1', '0']
+    refuses(rows / 'odd', 'the columns are text, not an image')
+    (rows / 'odd/state.json').write_text('[]')
+    (rows / 'odd/dataset_info.json').write_text('{"features": 3}')
+    refuses(rows / 'odd', 'is damaged')
+
+
+COLOURS = dict(sky=(0, 0, 0), sea=(0, 0, 255), sand=(250, 200, 10))
+
+
+def masks_of(found):
+    """Masks of the training data, as pipelines load them, by the stems of their images."""
+    load = found.mask_loading or dict(type='LoadAnnotations')
+    pipeline = [dict(type='LoadImageFromFile'), load, dict(type='PackSegInputs')]
+    config = Config(
+        dict(default_scope='mmseg', train_dataloader=dict(dataset=found.datasets['train'] | dict(pipeline=pipeline)))
+    )
+    assert check_data(Data(config), ('train',)) == []
+    built = Data(config).load(config.train_dataloader.dataset)
+    samples = [built[index]['data_samples'] for index in range(len(built))]
+    return {Path(sample.img_path).stem: sample.gt_sem_seg.data[0].numpy() for sample in samples}
+
+
+@few
+@given(
+    strategies.integers(0, 2**32 - 1),
+    strategies.sampled_from(['given', 'spaces', 'labelmap']),
+    strategies.sampled_from(['RGB', 'RGBA', 'P']),
+    strategies.booleans(),
+)
+def test_masks_in_colours(tmp_path_factory, seed, source, mode, ordered):
+    root, expected = tmp_path_factory.mktemp('colours'), {}
+    names = sorted(COLOURS) if ordered else [*COLOURS]
+    palette = Image.new('P', (1, 1))
+    palette.putpalette([part for colour in COLOURS.values() for part in colour])
+    for index in range(3):
+        labels = np.random.default_rng([seed, index]).integers(0, 3, (5, 7), np.uint8)
+        expected[f'{index}'] = labels
+        write(root / f'images/{index}.png', np.zeros((5, 7, 3), np.uint8))
+        (root / 'masks').mkdir(exist_ok=True)
+        pixels = np.array([COLOURS[name] for name in names], np.uint8)[labels]
+        mask = Image.fromarray(pixels).convert('RGB' if mode == 'P' else mode)
+        mask = mask.quantize(palette=palette, dither=Image.Dither.NONE) if mode == 'P' else mask
+        mask.save(root / f'masks/{index}.png')
+    texts = dict(spaces='{} {} {} {}', labelmap='{}:{},{},{}::')
+    if source in texts:
+        lines = ['# label:color_rgb:parts:actions', *(texts[source].format(name, *COLOURS[name]) for name in COLOURS)]
+        write(root / ('labelmap.txt' if source == 'labelmap' else 'colours.txt'), '\n'.join(lines))
+    found = recognise(root, classes=names, colours=COLOURS if source == 'given' else None)
+    assert found.datasets['train']['metainfo']['classes'] == names
+    assert found.mask_loading['colours'] == [[*COLOURS[name]] for name in names]
+    masks = masks_of(found)
+    assert all(np.array_equal(masks[name], labels) for name, labels in expected.items())
+
+
+def test_colours_that_do_not_fit(tmp_path):
+    write(tmp_path / 'images/a.png')
+    write(tmp_path / 'masks/a.png', PIXELS + np.uint8(7))
+    found = recognise(tmp_path, colours=COLOURS)
+    with pytest.raises(UserError, match=r'masks/a.png .*has the colour \(7, 7, 7\), which is of no class'):
+        masks_of(found)
+    assert np.all(
+        vt.LoadColourMasks([(0, 0, 0)], unknown='ignore')(dict(seg_map_path=tmp_path / 'masks/a.png'))['gt_seg_map']
+        == 255
+    )
+    for colours, words in [
+        (dict(a=(0, 0, 0), b=(0, 0, 0)), 'each once'),
+        (dict(a=(0, 0)), 'not red, green and blue'),
+        (dict(a=(0, 0, 256)), 'not red, green and blue'),
+        ({}, 'must be red, green'),
+    ]:
+        with pytest.raises(UserError, match=words):
+            recognise(tmp_path, colours=colours)
+    refuses(tmp_path, 'has mode RGB, but a mask must have one 8-bit label per pixel: for colours, set colours=')
+    write(tmp_path / 'colours.txt', 'sky 0 0\n')
+    refuses(tmp_path / 'colours.txt', 'neither a CSV')
+    with pytest.raises(UserError, match='line 1 is not of the form: name r g b'):
+        recognise(tmp_path)
+    with pytest.raises(UserError, match='give a colour of each'):
+        recognise(tmp_path, classes=['sky'], colours=COLOURS)
+    with pytest.raises(MissingFileError):
+        recognise(tmp_path, colours='none.txt')
+    write(tmp_path / 'masks/a.png', np.array([[0, 255]], np.uint8))
+    refuses(tmp_path, 'has masks of 0 and 255')
+
+
+BOXES = strategies.tuples(*[strategies.integers(0, 9)] * 4)
+
+
+def annotate(root, boxes, forms, folder, name, places):
+    """Write an image with boxes as polygons and run lengths, and return the mask that they mean."""
+    annotations = []
+    labels, areas = np.zeros((10, 12), np.uint8), []
+    for index, ((top, height, left, width), form) in enumerate(zip(boxes, forms)):
+        bottom, right = min(top + height + 1, 10), min(left + width + 1, 12)
+        inside = np.zeros((10, 12), bool)
+        inside[top:bottom, left:right] = True
+        segmentation = [[left, top, right, top, right, bottom, left, bottom]]
+        if form != 'polygon':
+            flat = inside.T.ravel()
+            counts = [len([*group]) for _, group in groupby(flat.tolist())]
+            counts = counts if not flat[0] else [0, *counts]
+            segmentation = dict(size=[10, 12], counts=counts if form == 'counts' else encode_counts(counts))
+        label = index % 2
+        annotations.append(dict(id=index, image_id=7, category_id=[9, 4][label], segmentation=segmentation))
+        areas.append((int(inside.sum()), label, inside))
+    for _, label, inside in sorted(areas, key=lambda each: -each[0]):
+        labels[inside] = [2, 1][label]
+    content = dict(
+        images=[dict(id=7, file_name='a.png', height=10, width=12)],
+        annotations=annotations,
+        categories=[dict(id=9, name='dog'), dict(id=4, name='cat')],
+    )
+    write(root / places / 'a.png', np.zeros((10, 12, 3), np.uint8))
+    write(root / folder / name, json.dumps(content))
+    return labels
+
+
+def encode_counts(counts):
+    """Run lengths as COCO compresses them."""
+    letters = []
+    for index, count in enumerate(counts):
+        value = count - (counts[index - 2] if index > 2 else 0)
+        while True:
+            bits, value = value & 31, value >> 5
+            is_last = value == (-1 if bits & 16 else 0)
+            letters.append(chr(48 + (bits if is_last else bits | 32)))
+            if is_last:
+                break
+    return ''.join(letters)
+
+
+COCO_LAYOUTS = {
+    'beside': ('', 'labels.json', 'images'),
+    'annotations': ('annotations', 'instances_train2017.json', 'train2017'),
+    'Roboflow': ('train', '_annotations.coco.json', 'train'),
+    'in a folder': ('', 'train.json', 'images/train'),
+}
+
+
+@few
+@given(
+    strategies.lists(BOXES, min_size=1, max_size=6),
+    strategies.lists(strategies.sampled_from(['polygon', 'counts', 'text']), min_size=6, max_size=6),
+    strategies.sampled_from([*COCO_LAYOUTS.values()]),
+)
+def test_annotations_of_coco(tmp_path_factory, boxes, forms, layout):
+    root = tmp_path_factory.mktemp('coco')
+    folder, name, place = layout
+    labels = annotate(root, boxes, forms, folder, name, place)
+    for path in (root, root / folder / name if folder != 'train' else root):
+        found = recognise(path)
+        assert (found.kind, found.task) == ('images and COCO annotations', 'segmentation')
+        assert found.datasets['train']['metainfo']['classes'] == ['background', 'cat', 'dog']
+        options = dict(found.datasets['train'], serialize_data=False)
+        assert options.pop('type') == 'vt.CocoMasks'
+        built = vt.CocoMasks(**options)
+        assert np.array_equal(vt.LoadCocoMasks()(built[0])['gt_seg_map'], labels)
+
+
+def test_splits_of_coco_and_its_check(tmp_path):
+    boxes = [(0, 8, 0, 11), (2, 3, 2, 3), (5, 1, 5, 1)]
+    for split in ('train', 'val'):
+        labels = annotate(
+            tmp_path, boxes, ['polygon', 'counts', 'text'], 'annotations', f'instances_{split}.json', f'{split}2017'
+        )
+    found = recognise(tmp_path)
+    assert [*found.datasets] == ['train', 'val']
+    assert found.datasets['val']['data_prefix'] == dict(img_path='val2017')
+    assert np.array_equal(masks_of(found)['a'], labels)
+
+
+COCO = dict(
+    images=[dict(id=1, file_name='a.png', height=4, width=4)], annotations=[], categories=[dict(id=1, name='x')]
+)
+
+
+TRIANGLE = dict(image_id=1, category_id=1, segmentation=[[0, 0, 4, 0, 4, 2]])
+
+
+@pytest.mark.parametrize(
+    ('change', 'words'),
+    [
+        (dict(annotations=[dict(image_id=1, category_id=1, bbox=[0, 0, 1, 1])]), 'has no polygons or run lengths'),
+        (dict(images=[]), 'lists no images'),
+        (dict(images=[dict(id=1)]), 'has images without file_name'),
+        (dict(categories=[dict(id=1, name='x'), dict(id=2, name='x')]), 'two categories with the same name'),
+        (dict(annotations=3), 'is damaged'),
+        (dict(annotations=[TRIANGLE | dict(image_id=2)]), 'annotation 0 has no image'),
+        (dict(annotations=[TRIANGLE | dict(category_id=2)]), 'annotation 0 has no category'),
+        (dict(annotations=[TRIANGLE | dict(segmentation=[[0, 0, 1, 1]])]), 'at least three points'),
+        (dict(annotations=[TRIANGLE | dict(segmentation=dict(size=[4, 4], counts=[9]))]), 'must cover'),
+        (dict(annotations=[TRIANGLE | dict(segmentation=dict(size=[4, 4], counts='~~'))]), 'must cover'),
+        (dict(images=[dict(id=1, file_name='a.png', height=5, width=4)]), 'but is annotated with 5x4'),
+    ],
+)
+def test_annotations_of_coco_that_do_not_fit(tmp_path, change, words):
+    write(tmp_path / 'a.png')
+    write(tmp_path / 'all.json', json.dumps(COCO | dict(annotations=[TRIANGLE]) | change))
+    with pytest.raises(UserError, match=words) as caught:
+        masks_of(recognise(tmp_path))
+    assert '\n' not in str(caught.value)

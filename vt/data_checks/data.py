@@ -19,7 +19,7 @@ from vt.datasets.bands import LoadBands
 from vt.datasets.folder_contents import MOST_FILES, unused_reason
 from vt.datasets.table_dataset import PREFIX
 from vt.engine.config.data import Data
-from vt.engine.config.parts import find_wrapper, leaves, steps_in
+from vt.engine.config.parts import MASK_STEPS, find_wrapper, leaves, steps_in
 from vt.engine.config.steps import HELD_OUT
 from vt.engine.hooks.num_classes import IGNORED_LABEL
 from vt.errors import UserError
@@ -205,7 +205,7 @@ def find_sources(
             if isinstance(kind, type) and issubclass(kind, BaseDataset):
                 dataset = data.build(own, f'{split}_dataloader.dataset')
                 ignored = getattr(dataset, 'ignore_index', IGNORED_LABEL)
-                loading = [_loading_step(data, own, names) for names in (IMAGES, ('LoadAnnotations',), ('LoadClips',))]
+                loading = [_loading_step(data, own, names) for names in (IMAGES, MASK_STEPS, ('LoadClips',))]
                 reader = SampleReader(kind.__name__, num_classes, ignored, *loading, whole, num_channels)
                 sources.append(Source(split, part, data, dataset, reader))
             else:

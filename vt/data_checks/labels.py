@@ -38,7 +38,7 @@ class Labels:
     masks: int = 0  # number of masks that were read
     ignored: int | None = None  # label of pixels to ignore
     reduced: bool = False  # whether 0 in masks is ignored, and other values are reduced by 1
-    is_subset: bool = False  # whether the data set uses some of the classes of its type
+    is_subset: bool = False  # whether the data set uses some of the classes of its type, or draws its masks
 
     @property
     def number(self) -> int:
@@ -83,7 +83,7 @@ def labels_of(split: str, dataset: BaseDataset, samples: Iterable[Sample], numbe
         masks=masks,
         ignored=getattr(dataset, 'ignore_index', IGNORED_LABEL) if masks else None,
         reduced=bool(getattr(dataset, 'reduce_zero_label', False)),
-        is_subset=bool(getattr(dataset, 'label_map', None)),
+        is_subset=bool(getattr(dataset, 'label_map', None) or getattr(dataset, 'draws_masks', False)),
     )
 
 

@@ -16,6 +16,8 @@ from mmengine.dataset import BaseDataset
 from PIL import ExifTags, Image, UnidentifiedImageError
 
 from vt.datasets.bands import LoadBands, why_unread
+from vt.datasets.coco_annotations import LoadCocoMasks
+from vt.datasets.colour_masks import LoadColourMasks
 from vt.engine.hooks.num_classes import labels_in
 from vt.engine.reporting import describe, in_one_line
 from vt.image_bounds import check_image_size
@@ -117,10 +119,11 @@ class SampleReader:
     def __call__(self, info: dict) -> Sample:
         """Read the files of one sample, given its information in the data set."""
         sample = self.describe(info)
+        is_drawn = isinstance(self.load_mask, LoadCocoMasks)
         for step, path, look in (
             (self.load_image, sample.path, self._check_image),
             (self.load_clips, sample.path, self._check_video),
-            (self.load_mask, info.get('seg_map_path'), self._check_mask),
+            (self.load_mask, sample.path if is_drawn else info.get('seg_map_path'), self._check_mask),
         ):
             if step is not None and path:
                 sample.problems = [*sample.problems, *self._check(look, step, path, info, sample)]
@@ -186,15 +189,16 @@ class SampleReader:
         yield from ()
 
     def _check_mask(self, step: Load, path: str, file: BytesIO, info: dict, sample: Sample) -> Wrong:
-        check_image_size(file, path)
-        with Image.open(file) as opened:
-            mode, kind = opened.mode, opened.format
-        if mode not in MASK_MODES:
-            yield 'mode', f'has mode {mode}, but a mask must have one 8-bit label per pixel: convert it'
-            return
-        if kind == 'JPEG':
-            yield 'mode', 'is a JPEG, whose compression changes labels: save masks as PNG'
-            return
+        if not isinstance(step, LoadCocoMasks):  # else there is no file of the mask
+            check_image_size(file, path)
+            with Image.open(file) as opened:
+                mode, kind = opened.mode, opened.format
+            if mode not in MASK_MODES and not isinstance(step, LoadColourMasks):
+                yield 'mode', f'has mode {mode}, but a mask must have one 8-bit label per pixel: convert it'
+                return
+            if kind == 'JPEG':
+                yield 'mode', 'is a JPEG, whose compression changes labels: save masks as PNG'
+                return
         labels = step(dict(info, seg_fields=[]))['gt_seg_map']
         if labels.ndim != 2:
             yield 'mode', "is read as RGB by imdecode_backend='cv2': use 'pillow' for masks with a palette"
@@ -203,7 +207,8 @@ class SampleReader:
         if sample.size is not None and labels.shape != sample.size:
             own, image = ('x'.join(map(str, size)) for size in (labels.shape, sample.size))
             why = ', rotated by its EXIF orientation: rotate the mask, too' if sample.orientation > 1 else ''
-            yield 'size', f'has {own} pixels, but its image {sample.path} has {image}{why}'
+            what = f'its image {sample.path} has {image}' if path != sample.path else f'is annotated with {own}'
+            yield 'size', f'has {own if path != sample.path else image} pixels, but {what}{why}'
         elif sample.orientation in MIRRORED or (sample.orientation > 1 and labels.shape[0] == labels.shape[1]):
             yield 'turned', f'may not fit {sample.path}, which is rotated by its EXIF orientation when it is read'
         for words in self._outside(np.flatnonzero(sample.counts).tolist(), self.ignore_index)[:1]:

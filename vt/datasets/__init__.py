@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from vt._libraries import import_on_demand
 
 __all__ = [
+    'CocoMasks',
     'DigitScenes',
     'Digits',
     'FashionMNIST',
@@ -18,12 +19,17 @@ __all__ = [
     'ImageTable',
     'ImagesAndMasks',
     'LoadBands',
+    'LoadCocoMasks',
+    'LoadColourMasks',
     'MovingDigits',
     'MultiLabelImages',
 ]
 
 if TYPE_CHECKING:
     from .bands import LoadBands
+    from .coco_annotations import LoadCocoMasks
+    from .coco_masks import CocoMasks
+    from .colour_masks import LoadColourMasks
     from .digit_scenes import DigitScenes
     from .digits import Digits
     from .fashion_mnist import FashionMNIST

@@ -1,4 +1,4 @@
-"""Recognise images with masks in files."""
+"""Recognise images with masks in files, of labels or in colours."""
 
 import os
 from collections import Counter
@@ -17,12 +17,23 @@ from vt.files import files_below, list_suffixes, parse_errors, read_names
 from vt.image_bounds import check_image_size
 from vt.untrusted_text import check_class_names
 
+from .colour_masks import check_colours, read_colours
 from .folder_contents import MOST_FILES
-from .layouts import IMAGE_FOLDERS, FoundData, Place, Reading, Request, by_split, list_splits, media_in, medium_of
+from .layouts import (
+    IMAGE_FOLDERS,
+    FoundData,
+    Place,
+    Reading,
+    Request,
+    by_split,
+    list_splits,
+    media_in,
+    medium_of,
+)
 
 MASK_FOLDERS = ('masks', 'mask', 'labels', 'annotations', 'ann_dir', 'segmentationclass')
 LIST_FOLDERS = ('', 'splits', 'ImageSets/Segmentation')  # of lists of the images of a split
-NAMES_FILE = 'classes.txt'
+NAMES_FILE, COLOUR_FILES = 'classes.txt', ('colours.txt', 'colors.txt', 'labelmap.txt')
 MOST_MASKS = 20  # masks that are opened
 LABEL_MODES = ('1', 'L', 'P')  # Pillow's modes of masks with a label per pixel
 
@@ -107,26 +118,55 @@ def read_mask_classes(request: Request, masks: Sequence[str]) -> tuple[dict[str,
     """Return ``metainfo`` of data sets with masks, a description, and the step that loads masks if it is not the usual.
 
     Args:
-        request: the folder; class names are given, or in its file ``classes.txt``, or are the labels in the masks.
+        request: the folder; class names or colours are given, or are in a file in it, or names are the labels in masks.
         masks: addresses of some masks.
 
     Raises:
         UserError: masks are in colours that are not given, or are black and white.
     """
+    beside = [path for name, path in request.place.files.items() if name.lower() in COLOUR_FILES]
+    modes: dict[str, str] = {}
     values: set[int] = set()
     for path in masks:
         content = BytesIO(fileio.get(path))
         check_image_size(content, path)
         with parse_errors(path), Image.open(content) as opened:
-            if opened.mode not in LABEL_MODES:
-                raise UserError(f'has mode {opened.mode}, but a mask must have one 8-bit label per pixel: convert it')
-            values |= {*np.flatnonzero(np.bincount(np.asarray(opened, np.uint8).ravel())).tolist()}
+            modes.setdefault(opened.mode, path)
+            if opened.mode in LABEL_MODES:
+                values |= {*np.flatnonzero(np.bincount(np.asarray(opened, np.uint8).ravel())).tolist()}
+    others = [mode for mode in modes if mode not in LABEL_MODES]
+    if request.colours is not None or (beside and (others or 'P' in modes)):
+        return _read_colour_classes(request, beside)
+    if others:
+        advice = f'for colours, set colours={{name: (r, g, b), ...}} or write {COLOUR_FILES[0]} with lines name r g b'
+        raise UserError(
+            f'{modes[others[0]]} has mode {others[0]}, but a mask must have one 8-bit label per pixel: {advice}'
+        )
     if values in ({0, 255}, {255}):
-        raise UserError(f'{request.root} has masks of 0 and 255, and 255 is ignored: write 1 for the second class')
+        advice = 'write 1 for the second class, or set colours={"first": (0, 0, 0), "second": (255, 255, 255)}'
+        raise UserError(f'{request.root} has masks of 0 and 255, which is the label of ignored pixels: {advice}')
     file = os.path.join(request.root, NAMES_FILE)
-    if request.classes is not None or os.path.isfile(file):
-        names = request.classes or check_class_names(read_names(file), file)
-        return dict(classes=[*names]), f'{len(names)} classes{"" if request.classes else f" of {NAMES_FILE}"}', None
+    if names := request.classes or (
+        read_names(file) if os.path.isfile(file) else [*read_colours(beside[0])] if beside else None
+    ):
+        source = '' if request.classes else f' of {os.path.basename(file if os.path.isfile(file) else beside[0])}'
+        return dict(classes=[*check_class_names(names, file)]), f'{len(names)} classes{source}', None
     number = max(values - {255}) + 1
     words = f'{number} classes without names (labels 0 to {number - 1} in {len(masks)} of the masks, 255 is ignored)'
     return dict(classes=[*map(str, range(number))]), words, None
+
+
+def _read_colour_classes(request: Request, beside: Sequence[str]) -> tuple[dict[str, Any], str, dict]:
+    """Return what :func:`read_mask_classes` does for masks in colours."""
+    given = request.colours
+    if given is None or isinstance(given, (str, os.PathLike)):
+        path = beside[0] if given is None else os.path.expanduser(given)
+        colours, source = read_colours(path), f' of {os.path.basename(path)}'
+    else:
+        colours, source = check_colours(given, 'colours'), ''
+    names = [*(request.classes or colours)]
+    if {*names} != colours.keys():
+        raise UserError(f'classes has {", ".join(names)}, but colours has {", ".join(colours)}: give a colour of each')
+    palette = [[*colours[name]] for name in names]
+    loading = dict(type='vt.LoadColourMasks', colours=palette)
+    return dict(classes=names, palette=palette), f'{len(names)} classes by the colours{source}', loading

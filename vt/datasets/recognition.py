@@ -1,4 +1,4 @@
-"""Recognise the data at a path: class folders, images and masks, tables and rows, with their splits.
+"""Recognise the data at a path by its layout: class folders, images and masks, COCO, tables and rows, with splits.
 
 The reader of each layout yields its readings of a folder. One reading is the result. Several are refused, and so is
 none, with what is in the folder.
@@ -18,6 +18,7 @@ from vt.untrusted_text import check_class_names, composed
 from vt.video.dataset import EXTENSIONS as VIDEO_EXTENSIONS
 
 from .class_folders import is_ignored
+from .coco_layouts import read_coco_file, read_coco_files
 from .folder_contents import MOST_FILES, UNREADABLE
 from .image_tables import FILE_HEADERS, Row, check_spelling, find_label_column, first_lines, read_table, sort_names
 from .layouts import (
@@ -33,11 +34,13 @@ from .layouts import (
 )
 from .mask_layouts import read_masks
 from .multi_label import MISSING, VALUES, split_labels
+from .row_layouts import read_rows
+from .table_dataset import SPLITS_FILE, STATE_FILE
 
 TABLES = ('.csv', '.tsv')
 SEVERAL = ('labels', 'classes', 'tags')  # headers of a column of several class names
 ARCHIVES = ('.zip', '.tar', '.gz', '.tgz', '.bz2', '.xz', '.7z', '.rar')
-EXPECTED = 'expected are class folders, images and masks, or images and a table'
+EXPECTED = 'expected are class folders, images and masks, or images and a table or a JSON file of COCO'
 
 
 def recognise(
@@ -66,8 +69,11 @@ def recognise(
         check_class_names(classes, 'classes')
     is_folder = os.path.isdir(path)
     request = Request(Place(path if is_folder else os.path.dirname(path) or os.curdir), classes, colours)
-    if is_folder:
-        readings = [*_read_class_folders(request), *read_masks(request), *_read_tables(request)]
+    if is_folder and {SPLITS_FILE, STATE_FILE} & request.place.files.keys():
+        readings = [*read_rows(request)]
+    elif is_folder:
+        readings = [*_read_class_folders(request), *read_masks(request)]
+        readings += [*read_coco_files(request), *_read_tables(request)]
     else:
         readings = [*_read_file(request, path)]
     if not readings:
@@ -178,6 +184,8 @@ def _read_file(request: Request, path: str) -> Iterator[Reading]:
     suffix = os.path.splitext(path)[1].lower()
     if suffix in TABLES:
         return _read_labels(request, {'': os.path.basename(path)})
+    if suffix == '.json':
+        return read_coco_file(request, path)
     if suffix in ARCHIVES:
         raise UserError(f'{path} is an archive: unpack it, and give the folder')
     raise UserError(f'{path} is a file, but neither a CSV nor a TSV table: give a folder of data, or a table of images')

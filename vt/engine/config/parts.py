@@ -17,6 +17,7 @@ EIGHT_BIT_STEPS = (
     *('AdjustGamma', 'AutoAugment', 'Brightness', 'CLAHE', 'ColorJitter', 'ColorTransform', 'Invert'),
     *('PhotoMetricDistortion', 'RandAugment', 'RandomGrayscale', 'Sharpness', 'Solarize', 'SolarizeAdd'),
 )
+MASK_STEPS = ('LoadAnnotations', 'LoadColourMasks', 'LoadCocoMasks')  # steps that load a mask
 TURNS = ('to_rgb', 'bgr_to_rgb', 'rgb_to_bgr')
 
 
@@ -58,6 +59,11 @@ def steps_in(pipeline: Any) -> Iterator[dict]:
         if isinstance(step, dict):
             yield step
         yield from steps_in(step.get('transforms') if isinstance(step, dict) else step)
+
+
+def is_mask_step(step: dict) -> bool:
+    """Return whether a step of a pipeline loads a mask."""
+    return any(name in str(step.get('type')) for name in MASK_STEPS)
 
 
 def flatten(value: Any, key: str = '') -> Iterator[tuple[str, Any]]:
@@ -129,7 +135,7 @@ def preparation_of(cfg: Config) -> Preparation:
     channels = backbone.get('in_channels', 3) if isinstance(backbone, dict) else None
     size = preprocessor.get('size')  # of a segmentor's training
     return Preparation(
-        steps=tuple(step for step in dataset.get('pipeline') or () if 'LoadAnnotations' not in str(step.get('type'))),
+        steps=tuple(step for step in dataset.get('pipeline') or () if not is_mask_step(step)),
         mean=_per_channel(preprocessor.get('mean')),
         std=_per_channel(preprocessor.get('std')),
         channels=channels,
