@@ -85,11 +85,12 @@ def recognise(
 
 
 def _choose(path: str, readings: Sequence[Reading], task: str | None) -> FoundData:
-    """Return the only reading, or the only one of the task."""
-    fitting = [reading for reading in readings if task in (None, reading[0].task)]
+    """Return the only reading, or the only one of the task; a classifier takes images with several labels, too."""
+    tasks = ('classification', 'multi-label') if task == 'classification' else (task,)
+    fitting = [reading for reading in readings if task is None or reading[0].task in tasks]
     if not fitting:
         what = ' or '.join(f'{found.kind} for {found.task}' for found, _ in readings)
-        raise UserError(f'{path} has {what}, but the model is for {task}')
+        raise UserError(f'{path} has {what}, but the model is for {task}: choose another, see `vt models`')
     if len(fitting) > 1:
         ways = ' or as '.join(f'{found.kind} for {found.task} ({advice})' for found, advice in fitting)
         raise UserError(f'{path} can be read as {ways}')
