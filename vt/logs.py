@@ -11,8 +11,11 @@ class _Printing(logging.Handler):
 
 
 logger = logging.getLogger('vt')
-if not logger.handlers:  # else a program has set its own
-    logger.addHandler(_Printing())
+
+
+def print_lines() -> None:
+    """Let the lines be printed, as before the first run."""
+    logger.handlers = [_Printing()]
     logger.setLevel(logging.INFO)
     logger.propagate = False
 
@@ -20,3 +23,7 @@ if not logger.handlers:  # else a program has set its own
 def log_to(other: logging.Logger) -> None:
     """Let the lines go to the handlers of another logger, that of a run."""
     logger.handlers = [*other.handlers]
+
+
+if not logger.handlers:  # else a program has set its own
+    print_lines()

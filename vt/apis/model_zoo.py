@@ -23,7 +23,7 @@ from vt.engine.config.pretrained import LIBRARIES, PUBLISHED, TIMM, named_weight
 from vt.engine.config.steps import Run, RunOptions, Step, apply_classes, apply_start, read_config
 from vt.engine.hooks.num_classes import classes_of
 from vt.engine.reporting import error_context
-from vt.engine.run.launch import build_model, draw_weights, require_device
+from vt.engine.run.launch import build_model, default_device, draw_weights, require_device
 from vt.engine.run.speed_settings import SpeedSettings
 from vt.errors import UserError
 from vt.files import ROOT
@@ -184,10 +184,10 @@ def build(run: Run, device: str | torch.device | None = None) -> BaseModel:
 def resolve_model(
     model: Source | BaseModel, pretrained: str | PathLike | bool | None, device: str | torch.device | None
 ) -> Any:
-    """Return a given network, as :func:`get_model` would give it, or build it with that function."""
+    """Return a given network as :func:`get_model` would give it, or build it with that, on a GPU by default."""
     if isinstance(model, nn.Module):
         return _optimize(model if device is None else model.to(require_device(device)))
-    return get_model(model, pretrained, device)
+    return get_model(model, pretrained, default_device() if device is None else device)
 
 
 def _optimize(model: nn.Module) -> Any:

@@ -29,7 +29,7 @@ class SegmentationInferencer(SampleInferencer, MMSegInferencer):
     Args:
         model: name of a model, path of a config, config, or network of :func:`vt.apis.get_model`.
         pretrained: path or address of the checkpoint; True for published weights, None for random ones.
-        device: device of the model; None for the CPU, or the device of a given network.
+        device: device of the model; None for a GPU if there is one, or the device of a given network.
         classes: class names; by default those of the checkpoint or of the data set.
         show_progress: whether to show a progress bar.
     """

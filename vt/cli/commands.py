@@ -162,7 +162,6 @@ def predict(parser: CommandParser) -> None:
     settings.add_argument(
         '--workers', type=int, help='threads that read files ahead; 0 for none (default: one per four cores, at most 8)'
     )
-    settings.add_argument('--device', help='such as cpu or cuda:0 (default: a GPU if there is one)')
     settings.add_argument('--amp', action='store_true', help='mixed precision: bfloat16, or float16 on older GPUs')
     parser.add_common_options()
 
@@ -394,7 +393,6 @@ def explore(parser: CommandParser) -> None:
     output.add_argument(
         '--html', type=Path, help='write a report of --inputs, or else of test images, to this file instead of a page'
     )
-    output.add_argument('--device', help='such as cpu or cuda:0 (default: cpu)')
     parser.add_common_options()
 
 

@@ -97,8 +97,10 @@ def run(function: str, args: argparse.Namespace, package: str = 'vt.commands.') 
             from vt.checkpoints.loading import weights_only
             from vt.cli.words import read_words
             from vt.engine.run.speed_settings import freeze_collector
+            from vt.logs import print_lines
 
             call = pkgutil.resolve_name(f'{package}{function}')
+        print_lines()
         if hasattr(args, 'words'):
             read_words(args)
         elif getattr(args, 'config', None):

@@ -58,6 +58,7 @@ class CommandParser(argparse.ArgumentParser):
         text += f' CHECKPOINT: {CHECKPOINT}.' if checkpoint else ''
         text += ' NAME=VALUE: settings, such as data=photos epochs=30; `vt settings` lists them'
         self.add_argument('words', nargs='*', metavar=' '.join([*words, '[NAME=VALUE ...]']), help=text)
+        self.add_argument('--device', help='cpu, cuda, or a GPU such as cuda:1 (default: a GPU if there is one)')
         self.set_defaults(takes_checkpoint=checkpoint, takes_inputs=bool(inputs))
 
     def add_common_options(self, config: bool = True, checkpoint: bool = True) -> None:

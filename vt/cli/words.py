@@ -25,6 +25,8 @@ def read_words(args: argparse.Namespace) -> None:
         UserError: a word is missing or is one too many, or weights are given twice.
     """
     args.config, *words = _split(args)
+    if args.device and not args.takes_inputs:  # of a run, whose processes see no other
+        args.cfg_options.setdefault('device', args.device)
     run = find_run(args.config)
     saved = args.config if Path(args.config, CONFIG).is_file() else None
     args.config = str(run[0]) if run else find_source(args.config)

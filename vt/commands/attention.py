@@ -52,7 +52,7 @@ def prepare_images(args: argparse.Namespace, name: str) -> tuple[Any, Path, list
     work_dir = Path(cfg.get('work_dir') or Path('work_dirs', Path(args.config).stem))
     out = args.out or (work_dir if work_dir.is_dir() else Path()) / name
     check_figure(out, args.config, args.checkpoint, *args.inputs)
-    model = get_model(cfg, args.checkpoint, default_device())
+    model = get_model(cfg, args.checkpoint, args.device or default_device())
     cfg = model.cfg  # with the preprocessing of the weights
     if args.inputs:
         samples, names = [*map(Samples(cfg), args.inputs)], None

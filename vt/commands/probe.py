@@ -48,7 +48,9 @@ def probe(args: argparse.Namespace) -> None:
     if args.neighbours < 1 or args.c <= 0 or args.batch_size < 1:
         raise UserError('--neighbours and --batch-size must be at least 1, --c more than 0')
     unused = dict(head=dict(num_classes=1)) if args.config.startswith(TIMM) else {}  # a file may have any classes
-    model = get_model(resolve_config(args.config, args.cfg_options), args.checkpoint, default_device(), **unused)
+    model = get_model(
+        resolve_config(args.config, args.cfg_options), args.checkpoint, args.device or default_device(), **unused
+    )
     layers = [HEAD] if args.layers is None else args.layers or [*blocks_of(model), HEAD]
     out = args.out or Path('work_dirs', name_of(args.config), 'probe')
     features: dict[str, dict[str, Split]] = {}
