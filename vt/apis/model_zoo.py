@@ -30,7 +30,7 @@ from vt.files import ROOT
 from vt.models.optimize import optimize_for
 from vt.serialization.model_folder import read_folder
 
-from .run_folders import find_run
+from .run_folders import find_run, find_run_config
 
 INDEX = ROOT / 'model-index.yml'
 Source = str | PathLike | Config
@@ -73,12 +73,14 @@ def find_config(name: str) -> Path:
 
 
 def find_source(source: str) -> str:
-    """Return the path of the config with a name; others stay as they are: paths, saved models' folders, ``timm:NAME``.
+    """Return the path of the config of a name or of a run's folder; others stay: paths, saved models, ``timm:NAME``.
 
     Raises:
         UserError: as :func:`find_config`.
     """
     is_name = source.lower() in map(str.lower, _configs())  # ./NAME is a folder
+    if not is_name and Path(source).is_dir() and (config := find_run_config(source)):  # of a run
+        return str(config)
     is_path = source.startswith(TIMM) or source.endswith('.py') or Path(source).exists()
     return source if is_path and not is_name else str(find_config(source))
 

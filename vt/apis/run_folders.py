@@ -35,11 +35,17 @@ def find_run(source: str | PathLike) -> tuple[Path, Path] | None:
     return config, Path(checkpoint)
 
 
+def find_run_config(source: str | PathLike) -> Path | None:
+    """Return the config that a run saved in its folder, the newest of several; None for anything else."""
+    configs = sorted(Path(source).expanduser().glob('*.py'), key=lambda config: config.stat().st_mtime)
+    return configs[-1] if configs else None
+
+
 def _config_in(folder: Path, checkpoint: str | PathLike) -> Path:
-    configs = sorted(folder.glob('*.py'), key=lambda config: config.stat().st_mtime)
-    if not configs:
+    config = find_run_config(folder)
+    if config is None:
         raise UserError(f'{checkpoint} has no config beside it: give the config too, MODEL CHECKPOINT')
-    return configs[-1]
+    return config
 
 
 def is_weights(word: str) -> bool:

@@ -373,7 +373,7 @@ def explore(parser: CommandParser) -> None:
     parser.add_words(checkpoint=True)
     shown = parser.add_argument_group('models and images')
     shown.add_argument(
-        '--compare', nargs=2, metavar=('CONFIG', 'CHECKPOINT'), help='a second model, shown beside the first'
+        '--compare', nargs='+', metavar='RUN', help='a second model, beside the first: a run, or CONFIG CHECKPOINT'
     )
     shown.add_argument(
         '--inputs',

@@ -27,7 +27,7 @@ def read_words(args: argparse.Namespace) -> None:
     args.config, *words = _split(args)
     if args.device and not args.takes_inputs:  # of a run, whose processes see no other
         args.cfg_options.setdefault('device', args.device)
-    run = find_run(args.config)
+    run = find_run(args.config) if args.takes_checkpoint else None
     saved = args.config if Path(args.config, CONFIG).is_file() else None
     args.config = str(run[0]) if run else find_source(args.config)
     if args.takes_checkpoint:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from vt.apis.inferencers import VideoInferencer, inferencer_of
 from vt.apis.model_zoo import name_of, resolve_config
+from vt.apis.run_folders import find_run
 from vt.errors import UserError
 from vt.explorer.inspection import ShownImage, open_image, pick_from_test_set
 from vt.explorer.views import Models, write_report
@@ -19,7 +20,7 @@ from vt.paths import check_output, find_files
 
 def explore(args: argparse.Namespace) -> None:
     """Serve a page on this machine until it is interrupted, or write a report."""
-    chosen = [(args.config, args.checkpoint), *([args.compare] if args.compare else [])]
+    chosen = [(args.config, args.checkpoint), *([_second(args.compare)] if args.compare else [])]
     files = find_files(args.inputs, (*IMAGES, '.npy'))
     check_output(args.html, *(path for pair in chosen for path in pair), *files)
     images = [open_image(path) for path in files]
@@ -36,6 +37,14 @@ def explore(args: argparse.Namespace) -> None:
         print(f'written to {args.html}')
     else:
         serve(models, images, args.port)
+
+
+def _second(words: list[str]) -> tuple[str, str]:
+    """Return config and checkpoint of the model to compare with."""
+    run = find_run(words[0]) if len(words) == 1 else None
+    if run is None and len(words) != 2:
+        raise UserError(f'--compare {" ".join(words)}: give the folder of a run, or CONFIG CHECKPOINT')
+    return (str(run[0]), str(run[1])) if run else (words[0], words[1])
 
 
 def serve(models: Models, images: list[ShownImage], port: int) -> None:

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from vt.apis.model_zoo import get_model
+from vt.apis.run_folders import find_run
 from vt.checkpoints.publish import publish, read_header, show
 from vt.engine.config.steps import read_config
 from vt.errors import UserError
@@ -15,6 +16,8 @@ from vt.serialization.timm_format import publish_for_timm
 def publish_checkpoint(args: argparse.Namespace) -> None:
     """Write the weights of a checkpoint, or show what is in the header of a published one."""
     _check(args)
+    if args.checkpoint and args.checkpoint.is_dir() and (run := find_run(args.checkpoint)):
+        args.checkpoint = run[1]
     if args.show and args.save_config:
         save_config(args.show, args.save_config)
     elif args.show:
