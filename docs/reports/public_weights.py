@@ -20,7 +20,7 @@ def describe_public_weights() -> Rows:
 
 
 def _find_config(name: str) -> str:
-    return next(path for suffix in SUFFIXES if (path := _path(f'{name}{suffix}')))
+    return next(path for suffix in SUFFIXES if (path := _path(f'{name}{suffix}')) and '_base_' not in path)
 
 
 def _path(name: str) -> str | None:

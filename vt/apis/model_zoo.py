@@ -15,6 +15,7 @@ from mmengine.model import BaseModel
 from torch import nn
 
 from vt._libraries import importing
+from vt.checkpoints.run_folders import find_run, find_run_config
 from vt.checkpoints.weights import load_weights
 from vt.engine.config.check_settings import check_part
 from vt.engine.config.compose import short_models
@@ -29,8 +30,6 @@ from vt.errors import UserError
 from vt.files import ROOT
 from vt.models.optimize import optimize_for
 from vt.serialization.model_folder import read_folder
-
-from .run_folders import find_run, find_run_config
 
 INDEX = ROOT / 'model-index.yml'
 Source = str | PathLike | Config

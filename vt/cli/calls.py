@@ -9,8 +9,8 @@ from typing import Any
 from mmengine.model import BaseModel
 
 from vt.apis.model_zoo import get_model
-from vt.apis.run_folders import RECORD, find_run
 from vt.checkpoints.loading import weights_only
+from vt.checkpoints.run_folders import RECORD, find_run
 from vt.commands import export as exporting
 from vt.commands import predict as predicting
 from vt.commands import test as testing

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from vt.apis.model_zoo import find_source
-from vt.apis.run_folders import find_run, is_weights
+from vt.checkpoints.run_folders import find_run, is_weights
 from vt.engine.config.own_data import usual_model
 from vt.engine.config.pretrained import TIMM
 from vt.errors import UserError
@@ -37,7 +37,7 @@ def read_words(args: argparse.Namespace) -> None:
         if named and other and named != other:
             raise UserError(f'{named} and weights={other} both name weights: give one of them')
         own = str(run[1]) if run else 'timm' if args.config.startswith(TIMM) else saved
-        args.checkpoint = _weights_of(named or other) or own
+        args.checkpoint = named or other or own
         if args.checkpoint is None:
             raise UserError(f'{args.config} needs weights: give a checkpoint, weights=timm, or the folder of a run')
     if args.takes_inputs:
@@ -61,9 +61,3 @@ def _split(args: argparse.Namespace) -> list[str]:
     if not words:
         raise UserError('name a model first, such as vt-resnet18, or the path of a config, or the folder of a run')
     return words
-
-
-def _weights_of(named: str | None) -> str | None:
-    """Return the weights that a person names: of the folder of a run its best checkpoint."""
-    run = find_run(named) if named and Path(named).is_dir() else None
-    return str(run[1]) if run else named

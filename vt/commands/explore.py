@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vt.apis.inferencers import VideoInferencer, inferencer_of
 from vt.apis.model_zoo import name_of, resolve_config
-from vt.apis.run_folders import find_run
+from vt.checkpoints.run_folders import find_run
 from vt.errors import UserError
 from vt.explorer.inspection import ShownImage, open_image, pick_from_test_set
 from vt.explorer.views import Models, write_report

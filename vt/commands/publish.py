@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 
 from vt.apis.model_zoo import get_model
-from vt.apis.run_folders import find_run
 from vt.checkpoints.publish import publish, read_header, show
+from vt.checkpoints.run_folders import find_run
 from vt.engine.config.steps import read_config
 from vt.errors import UserError
 from vt.files import write_atomically

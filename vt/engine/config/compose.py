@@ -79,7 +79,8 @@ def config_text(path: Path, fine_tunes: bool) -> str:
         bases.insert(1, 'recipes/tuned_bs32-90e.py')
     else:
         bases.insert(1, 'schedules/adamw_bs32-15e.py')
-        lines += '\noptim_wrapper = dict(optimizer=dict(lr=4e-3))\ntrain_cfg = dict(max_epochs=90)'
+        if not fine_tunes:
+            lines += '\noptim_wrapper = dict(optimizer=dict(lr=4e-3))\ntrain_cfg = dict(max_epochs=90)'
     if fine_tunes:
         stages = ['conv1', 'bn1', 'layer1', 'layer2', 'layer3'] if backbone.startswith('vt.') else ['']
         names = [f'backbone.{stage}'.rstrip('.') for stage in stages]

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from mmengine.config import Config
 
-from vt.checkpoints.reading import find_newest_checkpoint
+from vt.checkpoints.run_folders import find_checkpoint
 from vt.checkpoints.weight_sources import fetching, similar_in_timm, torchvision_weights
 from vt.errors import UserError
 from vt.files import ROOT, file_in
@@ -64,7 +64,7 @@ def find_weights(cfg: Config, pretrained: str | PathLike | bool | None) -> str |
         return cfg.saved_in
     name = Path(cfg.filename or 'this config').stem
     if not cfg.filename:  # composed by the name of the model alone
-        short = str(cfg.get('config_name')).partition('_')[0]
+        short = str(cfg.get('config_name') or name).partition('_')[0]
         name = next((known for known in PUBLISHED if known.partition('_')[0] == short), short)
     if pretrained is True:
         raise UserError(f'there are no published weights for {name}: train it, and give the path of its checkpoint')
@@ -82,12 +82,14 @@ def find_weights(cfg: Config, pretrained: str | PathLike | bool | None) -> str |
 
 
 def _saved_in(folder: str | PathLike) -> Path:
+    """Return the weights in a folder, of a saved model or of a run, whose best checkpoint it is."""
     path = file_in(folder, WEIGHTS)
-    if not path.is_file():
-        newest, _ = find_newest_checkpoint(folder)
-        advice = f'a checkpoint, such as {newest.name}' if newest else 'the path of a checkpoint'
-        raise UserError(f'{folder} is not the folder of a saved model (it has no {WEIGHTS}): give {advice}')
-    return path
+    if path.is_file():
+        return path
+    checkpoint = find_checkpoint(folder)
+    if checkpoint is None:
+        raise UserError(f'{folder} is neither the folder of a saved model, which has {WEIGHTS}, nor of a run')
+    return checkpoint
 
 
 def find_preparation(address: str) -> Preparation | None:

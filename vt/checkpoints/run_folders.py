@@ -24,15 +24,24 @@ def find_run(source: str | PathLike) -> tuple[Path, Path] | None:
         return _config_in(path.parent, path), path
     if not path.is_dir() or (path / 'config.json').is_file():  # of a saved model
         return None
-    bests = sorted(path.glob('best_*.pth'), key=lambda best: best.stat().st_mtime)
-    checkpoint = bests[-1] if bests else find_newest_checkpoint(path)[0]
+    checkpoint = find_checkpoint(path)
     if checkpoint is None:
-        if [*path.glob('*.py')] or (path / RECORD).is_file():
+        if find_run_config(path) or (path / RECORD).is_file():
             raise MissingFileError(f'{path} has no checkpoint: the run has not saved one yet')
         return None
     config = _config_in(path, checkpoint)
-    logger.info(f'{path}: {config.name} with {"the best" if bests else "the newest"} checkpoint, {checkpoint.name}')
-    return config, Path(checkpoint)
+    which = 'the best' if checkpoint.name.startswith('best_') else 'the newest'
+    logger.info(f'{path}: {config.name} with {which} checkpoint, {checkpoint.name}')
+    return config, checkpoint
+
+
+def find_checkpoint(folder: str | PathLike) -> Path | None:
+    """Return the best checkpoint in a folder, the newest of several, else that of the highest epoch; None if empty."""
+    bests = sorted(Path(folder).glob('best_*.pth'), key=lambda best: best.stat().st_mtime)
+    if bests:
+        return bests[-1]
+    newest, _ = find_newest_checkpoint(folder)
+    return Path(newest.name) if newest else None
 
 
 def find_run_config(source: str | PathLike) -> Path | None:
