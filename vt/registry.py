@@ -75,6 +75,8 @@ HOOKS = Registry(
     root.HOOKS,
     [
         'vt.engine.hooks.num_classes',
+        'vt.engine.hooks.console',
+        'vt.engine.hooks.curves',
         'vt.engine.hooks.dry_run',
         'vt.engine.hooks.invalid_losses',
         'vt.engine.run.processes',

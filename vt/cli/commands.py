@@ -286,6 +286,7 @@ def report(parser: CommandParser) -> None:
 
     runs = add('runs', 'compare finished runs in a table', 'runs work_dirs/*')
     runs.add_argument('work_dirs', nargs='+', type=Path, help='work directories of trained and benchmarked models')
+    runs.add_argument('--out', type=Path, help='file for the curves of the runs, .png, .svg or .pdf')
     scores = add(
         'scores', 'tabulate scores of finished runs, one row per label', 'scores work_dirs/*_seed-* --out scores.json'
     )

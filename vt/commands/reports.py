@@ -6,6 +6,7 @@ from pathlib import Path
 
 from vt.analysis.scores import describe, describe_origin, describe_runs, describe_sweep, label_run, read_each, read_run
 from vt.analysis.tables import print_table, to_csv, to_markdown
+from vt.engine.hooks.curves import RESULTS, draw_curves, read_results
 from vt.engine.run.work_directory import RECORD
 from vt.errors import MissingFileError, UserError
 from vt.files import write_atomically, write_json
@@ -13,12 +14,23 @@ from vt.hints import as_typed
 
 from .sweep import read_order
 
+FIGURES = ('.png', '.svg', '.pdf')
+
 
 def report_runs(args: argparse.Namespace) -> None:
-    """Print a table of finished runs."""
+    """Print a table of finished runs; draw the curves of all runs, finished or not, to ``--out``."""
     runs, unread = read_each(read_run, args.work_dirs)
     if runs:
         print_table(describe_runs(runs), title='Finished runs')
+    if args.out:
+        if args.out.suffix not in FIGURES:
+            raise UserError(f'--out {args.out} must end in {", ".join(FIGURES)}')
+        found, unread = read_each(lambda path: (path, read_results(path / RESULTS)), args.work_dirs)
+        names = [path.name for path, _ in found]
+        curves = {path.name if names.count(path.name) == 1 else str(path): rows for path, rows in found}
+        if curves:
+            draw_curves(curves, args.out)
+            print(f'written to {args.out}')
     _name(unread)
 
 

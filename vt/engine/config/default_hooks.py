@@ -23,6 +23,8 @@ DEFAULT_HOOKS = dict(
     preemption=dict(type='vt.PreemptionHook'),
     sync_buffers=dict(type='vt.SyncBuffersHook'),
     dry_run=dict(type='vt.DryRunHook'),
+    console=dict(type='vt.ConsoleHook'),
+    curves=dict(type='vt.CurvesHook'),
 )
 # Names of mmengine's default hooks; mmengine accepts None only for these.
 OF_MMENGINE = ('runtime_info', 'timer', 'sampler_seed', 'logger', 'param_scheduler', 'checkpoint')

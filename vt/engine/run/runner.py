@@ -33,6 +33,7 @@ from vt.engine.config.parameter_rules import require_multiplied
 from vt.engine.config.steps import autocast_dtype
 from vt.engine.determinism import seeded_loader
 from vt.engine.hooks.checkpoint import refuse_places
+from vt.engine.hooks.console import ConsoleFilter, TerminalHandler, clear, is_live_terminal
 from vt.engine.reporting import error_context
 from vt.engine.run.resumed_settings import refuse_other_classes
 from vt.engine.run.sharding import ShardSettings, checkpoint_of, gather, like, shard_run
@@ -141,17 +142,19 @@ class VTRunner(Runner):
     def build_logger(self, *args, **kwargs) -> MMLogger:
         """Build a logger; each process writes its own file ``*_rank<N>.log``, and only the main process prints."""
         logger = super().build_logger(*args, distributed=True, **kwargs)
-        for handler in logger.handlers:
+        for index, handler in enumerate(logger.handlers):
             if type(handler) is logging.StreamHandler:  # not those of files
-                handler.addFilter(self._is_needed)
+                if is_main_process() and is_live_terminal(handler.stream):
+                    logger.handlers[index] = TerminalHandler(handler)
+                self._console = ConsoleFilter(self, logger.handlers[index])
+                logger.handlers[index].addFilter(self._is_needed)
         log_to(logger)
         return logger
 
     def _is_needed(self, record: logging.LogRecord) -> bool:
-        """Return whether to print a message: none about environment, config, hooks, and mmengine's own deprecations."""
-        message = record.getMessage()
-        is_needed = (self._is_built and not message.endswith(self.experiment_name)) or record.levelno > logging.INFO
-        return is_needed and 'will be deprecated in future' not in message
+        """Return whether to print a message: none about environment, config and hooks."""
+        is_own = self._is_built and not record.getMessage().endswith(self.experiment_name)
+        return (is_own or record.levelno > logging.INFO) and self._console.is_needed(record)
 
     def build_model(self, model: nn.Module | dict) -> nn.Module:
         """Build the model and choose its implementations before it is wrapped for DDP."""
@@ -273,7 +276,10 @@ class VTRunner(Runner):
         if self.speed.cudnn_benchmark and torch.cuda.is_available() and not always and not self.deterministic:
             self._register_once(CudnnBenchmarkHook())
         with weights_only(), self._preparing('training'):
-            return super().train()
+            try:
+                return super().train()
+            finally:
+                clear(self.logger)
 
     def test(self) -> dict:
         self.wrap()
