@@ -77,6 +77,7 @@ HOOKS = Registry(
         'vt.engine.hooks.num_classes',
         'vt.engine.hooks.console',
         'vt.engine.hooks.curves',
+        'vt.engine.hooks.training_images',
         'vt.engine.hooks.dry_run',
         'vt.engine.hooks.invalid_losses',
         'vt.engine.run.processes',

@@ -39,8 +39,11 @@ def test_a_training_prints_its_epochs_and_where_its_files_are(tmp_path):
         wanted += [rf'Epoch\(train\) +\[{epoch}\]\[2/2\] .*', f'Saving checkpoint at {epoch} epochs']
         wanted += [rf'Epoch\(val\) +\[{epoch}\]\[\d+/\d+\] .*', SCORE.format(epoch)]
     found = messages(result)
-    if len(found) < len(wanted):  # the second epoch was not better
+    if len(found) < len(wanted) + 2:  # the second epoch was not better
         del wanted[-1]
+    wanted += [r'Best accuracy/top1 [\d.]+: run/best_accuracy_top1_epoch_[12].pth']
+    wanted += [r'Next: python \S*tools/test.py run --report report; python \S*tools/predict.py run photo.jpg']
+    assert {'curves.png', 'results.csv', 'training.png'} < {path.name for path in (tmp_path / 'run').iterdir()}
     assert len(found) == len(wanted)
     assert [line for pattern, line in zip(wanted, found) if not re.fullmatch(pattern, line)] == []
     assert all(part in log.read_text() for part in LOGGED)

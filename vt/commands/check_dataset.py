@@ -11,6 +11,7 @@ from typing import Any
 import joblib
 import numpy as np
 from mmengine.config import Config
+from mmengine.dataset import pseudo_collate
 from rich.console import Console
 
 from vt.analysis.tables import print_table
@@ -22,7 +23,9 @@ from vt.datasets.bands import LoadBands
 from vt.engine.config.data import Data
 from vt.engine.config.imbalance import pixel_weights
 from vt.engine.config.parts import Preparation, preparation_of
-from vt.engine.config.steps import RunOptions, prepare
+from vt.engine.config.steps import Run, RunOptions, prepare
+from vt.engine.hooks.training_images import draw_inputs
+from vt.engine.run.launch import build_model
 from vt.errors import UserError
 from vt.files import write_json
 from vt.paths import check_output
@@ -31,6 +34,7 @@ from vt.untrusted_text import printable
 from .data_page import in_line, write_page
 
 UNEVEN = 3  # ratio of samples, or pixels, of the largest and the smallest class from which imbalance is reported
+SAMPLES = 20  # of --show
 SHOWN = 50  # problems on the console, or rows of the table; --out has all
 
 
@@ -48,6 +52,8 @@ def check_dataset(args: argparse.Namespace) -> None:
     check_output(folder / 'data.json' if folder and folder.is_dir() else args.out, args.config)
     run = prepare(args.config, RunOptions(args.cfg_options or {}, trains=False))
     cfg = run.cfg
+    if args.show and Path(args.show).suffix != '.png':
+        raise UserError(f'--show {args.show} must end in .png')
     if args.workers is not None and args.workers < 1:
         raise UserError(f'--workers {args.workers} must be at least 1')
     report, sources = read_data(run.data, tuple(args.splits), args.workers or joblib.cpu_count())
@@ -56,6 +62,8 @@ def check_dataset(args: argparse.Namespace) -> None:
         print(note)
     print_channels(report, run.inputs)
     print_imbalance(sources, cfg)
+    if args.show:
+        show_samples(run, Path(args.show))
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         write_json(report, folder / 'data.json')
@@ -65,6 +73,16 @@ def check_dataset(args: argparse.Namespace) -> None:
         write_json(report, args.out)
     if report['problems']:
         sys.exit(1)
+
+
+def show_samples(run: Run, path: Path) -> None:
+    """Draw samples spread over the training data as the network gets them, augmented, with their labels."""
+    preprocessor = build_model(run.cfg).data_preprocessor
+    dataset = run.data.load_for_run(run.cfg.train_dataloader.dataset)
+    places = np.linspace(0, len(dataset) - 1, min(len(dataset), SAMPLES)).astype(int)
+    batch = preprocessor(pseudo_collate([dataset[int(place)] for place in places]), training=True)
+    draw_inputs(batch, preprocessor, run.inputs.takes_bgr, dataset.metainfo, path, most=SAMPLES)
+    print(f'written to {path}')
 
 
 def print_report(report: dict) -> None:

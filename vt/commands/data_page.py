@@ -13,6 +13,7 @@ from vt.analysis.figures import image_address, shrink
 from vt.data_checks.data import Source
 from vt.data_checks.samples import Sample
 from vt.datasets.bands import as_rgb
+from vt.engine.hooks.visualization import colour
 from vt.files import write_atomically
 from vt.untrusted_text import printable
 from vt.video.decoders import open_video
@@ -83,10 +84,3 @@ def _draw(source: Source, index: int, bgr: bool) -> str:
         mask = cv2.resize(mask.astype(np.uint8), image.shape[1::-1], interpolation=cv2.INTER_NEAREST)
         image = colour(image, mask, source.dataset.metainfo.get('palette'))
     return image_address(image)
-
-
-def colour(image: np.ndarray, labels: np.ndarray, palette: Sequence | None) -> np.ndarray:
-    """Lay the colours of labels ``(height, width)`` over an RGB image of this size; those without colour are white."""
-    colours = np.full((2**16, 3), 255, np.uint8)
-    colours[: len(palette or [])] = np.reshape(palette or [], (-1, 3))
-    return (0.5 * image + 0.5 * colours[labels]).astype(np.uint8)

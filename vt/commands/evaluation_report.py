@@ -41,13 +41,13 @@ from vt.checkpoints.weights import unwrap
 from vt.engine.config.parts import is_segmentation, preparation_of
 from vt.engine.hooks.dry_run import is_number
 from vt.engine.hooks.num_classes import IGNORED_LABEL, has_labels, without_wrappers
-from vt.engine.hooks.visualization import visible
+from vt.engine.hooks.visualization import colour, visible
 from vt.engine.run.record import describe_origin
 from vt.errors import UserError
 from vt.files import NUMBER, read_json, write_atomically, write_json
 from vt.untrusted_text import composed, printable
 
-from .data_page import ROWS, TEMPLATES, colour
+from .data_page import ROWS, TEMPLATES
 
 SIDE = 160  # of an image on the page, in pixels
 IMAGES, PAIRS = 24, 20  # images of each kind and pairs of classes on the page

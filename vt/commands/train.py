@@ -1,6 +1,8 @@
 """Command of ``vt train``: train a model from a config."""
 
 import argparse
+import os
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,13 +14,16 @@ from vt.analysis.tables import print_table
 from vt.data_checks.data import check_data
 from vt.engine.config.pretrained import compare_preparation
 from vt.engine.config.steps import Run, RunOptions, prepare, require_file
+from vt.engine.hooks.console import best_of
 from vt.engine.run.batch_size import BatchSizeHook
 from vt.engine.run.launch import build_prepared
 from vt.engine.run.record import digest_config, record_training
 from vt.engine.run.resume import ResumeHook
+from vt.engine.run.runner import VTRunner
 from vt.engine.run.work_directory import RECORD, start_of, use_work_directory
 from vt.errors import UserError
 from vt.files import write_json
+from vt.hints import as_typed
 
 
 def train(args: argparse.Namespace) -> Run:
@@ -46,7 +51,20 @@ def train(args: argparse.Namespace) -> Run:
         if is_main_process():
             record = record_training(runner, args.config, args.cfg_options or {}, digest)
             write_json(record, Path(cfg.work_dir, RECORD))
+            for line in next_steps(runner):
+                runner.logger.info(line)
     return run
+
+
+def next_steps(runner: VTRunner) -> list[str]:
+    """Return the last lines of a training: the best score and its checkpoint, and commands that use the run."""
+    folder = os.path.relpath(runner.work_dir)
+    best, run = best_of(runner), shlex.quote(folder if Path(folder).is_relative_to('.') else runner.work_dir)
+    name, value, path = best or ('', 0.0, '')
+    lines = [f'Best {name} {value:.2f}: {os.path.relpath(path)}'] if best else []
+    commands = [f'vt test {run} --report report'] if runner.cfg.get('test_dataloader') else []
+    commands += [f'vt predict {run} {"video.mp4" if "Clip" in str(runner.cfg.model) else "photo.jpg"}']
+    return [*lines, f'Next: {"; ".join(map(as_typed, commands))}']
 
 
 def find_batch_size(args: argparse.Namespace) -> None:

@@ -22,6 +22,7 @@ DEFAULT_HOOKS = dict(
     finite_loss=dict(type='vt.FiniteLossHook'),
     preemption=dict(type='vt.PreemptionHook'),
     sync_buffers=dict(type='vt.SyncBuffersHook'),
+    training_images=dict(type='vt.TrainingImagesHook'),
     dry_run=dict(type='vt.DryRunHook'),
     console=dict(type='vt.ConsoleHook'),
     curves=dict(type='vt.CurvesHook'),

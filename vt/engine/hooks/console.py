@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 import torch
-from mmengine.hooks import Hook, LoggerHook
+from mmengine.hooks import CheckpointHook, Hook, LoggerHook
 from mmengine.runner import IterBasedTrainLoop, Runner
 from rich.console import Console
 
@@ -233,11 +233,13 @@ def loss_of(runner: Runner, number: int) -> float:
 def best_of(runner: Runner) -> tuple[str, float, str] | None:
     """Return name, value and checkpoint of the best score so far; None without ``save_best``, or before a score."""
     known = runner.message_hub.runtime_info
-    key = next((key for key in known if key.startswith('best_score')), None)
-    if key is None:
+    saver = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook) and hook.save_best), None)
+    if saver is None:
         return None
-    path = known.get(key.replace('score', 'ckpt', 1)) or ''
-    return key, float(known[key]), str(path)
+    name = saver.key_indicators[0]
+    end = '' if len(saver.key_indicators) == 1 else f'_{name}'
+    best = known.get(f'best_score{end}')
+    return None if best is None else (name, float(best), str(known.get(f'best_ckpt{end}', '')))
 
 
 def duration(seconds: float) -> str:

@@ -87,6 +87,13 @@ def visible(image: Tensor, is_bgr: bool) -> np.ndarray:
     return as_rgb((image.flip(0) if is_bgr and is_colour else image).permute(1, 2, 0).cpu().numpy())
 
 
+def colour(image: np.ndarray, labels: np.ndarray, palette: Sequence | None) -> np.ndarray:
+    """Lay the colours of labels ``(height, width)`` over an RGB image of this size; those without colour are white."""
+    colours = np.full((2**16, 3), 255, np.uint8)
+    colours[: len(palette or [])] = np.reshape(palette or [], (-1, 3))
+    return (0.5 * image + 0.5 * colours[labels]).astype(np.uint8)
+
+
 def output_paths_of(dataset: Any) -> dict[str, Path]:
     """Return the path of each image's figure, relative to the folder of figures.
 
