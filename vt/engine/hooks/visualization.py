@@ -1,6 +1,7 @@
 """Write figures of the predictions for test images."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
