@@ -39,8 +39,9 @@ def test_help_has_a_sentence_and_an_example_that_is_accepted(path, command, monk
     assert words[:2] == ['python', os.path.relpath(path)]
     args = parse_words(path, words[2:], monkeypatch)
     assert not command or args.command == command
-    named = [vars(args).get('config'), *vars(args).get('configs', [])]
-    assert all(find_source(name) for name in named if name)  # of a model that exists
+    named = [*vars(args).get('words', [])[:1], vars(args).get('config'), *vars(args).get('configs', [])]
+    named = [name for name in named if name and '=' not in name and not name.startswith('work_dirs/')]
+    assert all(find_source(name) for name in named)  # of a model that exists
 
 
 def test_help_of_every_tool_needs_no_pytorch():

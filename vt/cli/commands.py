@@ -49,7 +49,7 @@ def command(task: str, function: str | Callable[[argparse.Namespace], str], exam
 @command(
     'Train',
     lambda args: 'train:find_batch_size' if args.find_batch_size else 'train:train',
-    'vt train vt-resnet18_digits --amp --cfg-options train_cfg.max_epochs=5',
+    'vt train vt-resnet18 data=photos epochs=30 weights=torchvision',
 )
 def train(parser: CommandParser) -> None:
     """Train a model from a config."""
@@ -84,7 +84,7 @@ def train(parser: CommandParser) -> None:
 @command(
     'Train',
     'check_dataset:check_dataset',
-    'vt check-dataset vt-resnet18_1xb32-90e_image-folder --cfg-options data_root=photos --out data-report',
+    'vt check-dataset data=photos --out data-report',
 )
 def check_dataset(parser: CommandParser) -> None:
     """Read all data of a config once, and list problems."""
@@ -121,7 +121,7 @@ def sweep(parser: CommandParser) -> None:
 @command(
     'Train',
     'print_config:print_config',
-    'vt print-config vt-resnet18_digits --cfg-options image_size=64 train_cfg.max_epochs=5',
+    'vt print-config vt-resnet18_digits image_size=64 epochs=5',
 )
 def print_config(parser: CommandParser) -> None:
     """Print the complete config of a run, as Python, and which step set what."""
@@ -144,7 +144,7 @@ def settings(parser: CommandParser) -> None:
     parser.add_common_options(config=False, checkpoint=False)
 
 
-@command('Use a model', 'predict:predict', 'vt predict swin-tiny_16xb64-300e_in1k timm photos --out predictions.csv')
+@command('Use a model', 'predict:predict', 'vt predict swin-tiny weights=timm photos --out predictions.csv')
 def predict(parser: CommandParser) -> None:
     """Predict on your own images or videos."""
     parser.add_words(checkpoint=True, inputs='INPUT')
@@ -170,7 +170,7 @@ def predict(parser: CommandParser) -> None:
 @command(
     'Use a model',
     'export:export',
-    'vt export vt-resnet18_digits work_dirs/vt-resnet18_digits/epoch_15.pth --formats onnx --benchmark',
+    'vt export work_dirs/vt-resnet18_photos --formats onnx --benchmark',
 )
 def export(parser: CommandParser) -> None:
     """Export a model for other runtimes, and compare the exported files with the model."""
@@ -226,7 +226,7 @@ def export(parser: CommandParser) -> None:
 @command(
     'Use a model',
     'publish:publish_checkpoint',
-    'vt publish work_dirs/vt-resnet18_digits/epoch_15.pth vt-resnet18_digits.safetensors',
+    'vt publish work_dirs/vt-resnet18_photos vt-resnet18_photos.safetensors',
 )
 def publish(parser: CommandParser) -> None:
     """Publish a checkpoint's weights as safetensors, with its config in the header of the file."""
@@ -248,9 +248,7 @@ def publish(parser: CommandParser) -> None:
     parser.add_common_options(config=False)
 
 
-@command(
-    'Judge a model', 'test:test', 'vt test vt-resnet18_digits work_dirs/vt-resnet18_digits/epoch_15.pth --report report'
-)
+@command('Judge a model', 'test:test', 'vt test work_dirs/vt-resnet18_photos --report report')
 def test(parser: CommandParser) -> None:
     """Test a checkpoint, and measure the cost of its model."""
     parser.add_words(checkpoint=True)
@@ -343,9 +341,7 @@ def benchmark(parser: CommandParser) -> None:
     parser.add_common_options(config=False, checkpoint=False)
 
 
-@command(
-    'Judge a model', 'probe:probe', 'vt probe vt-resnet18_digits work_dirs/vt-resnet18_digits/epoch_15.pth --layers'
-)
+@command('Judge a model', 'probe:probe', 'vt probe work_dirs/vt-resnet18_photos --layers')
 def probe(parser: CommandParser) -> None:
     """Score a frozen model's features by a linear probe and by nearest neighbours."""
     parser.add_words(checkpoint=True)
@@ -368,7 +364,7 @@ def probe(parser: CommandParser) -> None:
 @command(
     'Look into a model',
     'explore:explore',
-    'vt explore vt-resnet18_digits work_dirs/vt-resnet18_digits/epoch_15.pth --html tokens.html',
+    'vt explore work_dirs/vt-resnet18_photos --html tokens.html',
 )
 def explore(parser: CommandParser) -> None:
     """Show predictions, attention and relations of tokens on a local web page, or in a report."""
@@ -401,7 +397,7 @@ def explore(parser: CommandParser) -> None:
 @command(
     'Look into a model',
     'attention:show_tokens',
-    'vt show-tokens vt-resnet18_digits work_dirs/vt-resnet18_digits/epoch_15.pth --out tokens.png',
+    'vt show-tokens work_dirs/vt-resnet18_photos --out tokens.png',
 )
 def show_tokens(parser: CommandParser) -> None:
     """Draw the attention of each visual token, or of the class token of an MViT."""
@@ -426,7 +422,7 @@ def show_tokens(parser: CommandParser) -> None:
 @command(
     'Look into a model',
     'attention:show_heat_maps',
-    'vt show-heat-maps swin-tiny_16xb64-300e_in1k timm photo.jpg --out heat-maps.png',
+    'vt show-heat-maps swin-tiny weights=timm photo.jpg --out heat-maps.png',
 )
 def show_heat_maps(parser: CommandParser) -> None:
     """Draw which pixels contribute to a class, by Grad-CAM or related methods."""
