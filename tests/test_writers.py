@@ -11,6 +11,8 @@ WRITES |= {'save_model', 'quantize_static', 'quant_pre_process'}
 SAVES = {'save', 'dump', 'save_file', 'to_parquet', 'save_to_disk', 'savez', 'savez_compressed', 'tofile'}
 # Places that may: the function itself, files that nobody keeps, what is no file, and what is added to line by line.
 ALLOWED = {
+    'vt/engine/hooks/curves.py': {'figure.savefig'},  # to memory
+    'vt/engine/config/compose.py': {'file.write_text'},  # a temporary folder
     'vt/files.py': {'Path(path).write_bytes', 'part.write_bytes', '(folder / MARK).open'},
     'vt/serialization/export.py': {
         *('torch.export.save', 'aoti_compile_and_package', 'torch.onnx.export'),

@@ -50,11 +50,16 @@ def find_run_config(source: str | PathLike) -> Path | None:
     return configs[-1] if configs else None
 
 
-def _config_in(folder: Path, checkpoint: str | PathLike) -> Path:
-    config = find_run_config(folder)
-    if config is None:
+def _config_in(folder: Path, checkpoint: Path) -> Path:
+    """Return the config of a checkpoint: the one of its name, or that of the run."""
+    configs = [*folder.glob('*.py')]
+    named = next((config for config in configs if config.stem == checkpoint.stem), None)
+    if not configs:
         raise UserError(f'{checkpoint} has no config beside it: give the config too, MODEL CHECKPOINT')
-    return config
+    if named is None and len(configs) > 1 and not (folder / RECORD).is_file():
+        names = ', '.join(sorted(config.name for config in configs))
+        raise UserError(f'{checkpoint} has several configs beside it, {names}: give the config too, MODEL CHECKPOINT')
+    return named or max(configs, key=lambda config: config.stat().st_mtime)
 
 
 def is_weights(word: str) -> bool:

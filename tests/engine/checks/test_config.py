@@ -87,7 +87,7 @@ MISTAKES = [
     ('data_root', 'a', "no setting 'data_root'; did you mean train_dataloader.dataset.data_root?"),
     ('speed.channels_last', 'no', "speed.channels_last='no' must be of type bool"),
     ('lod_from', 'a.pth', "there is no setting 'lod_from'; did you mean load_from"),
-    ('lr', 0.1, "there is no setting 'lr'; did you mean optim_wrapper.optimizer.lr"),
+    ('learning_rate', 0.1, "there is no setting 'learning_rate'; did you mean lr"),
     ('default_hooks.logger.type', 'LogerHook', "default_hooks.logger: there is no type 'LogerHook'; did you"),
     ('default_hooks.logger', dict(type=LoggerHook, intervall=2), "logger: LoggerHook has no argument 'intervall'"),
     ('default_hooks.chekpoint', dict(type='CheckpointHook'), 'chekpoint would add a hook beside .*checkpoint'),
