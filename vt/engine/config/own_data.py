@@ -11,9 +11,9 @@ from vt.datasets.recognition import FoundData, recognise
 from vt.errors import UserError
 from vt.files import read_names
 
-from .parts import is_segmentation, leaves, model_of, steps_in
+from .parts import AUTO, is_segmentation, leaves, model_of, steps_in
 from .pretrained import LIBRARIES, find_weights, prepare_as_published
-from .short_names import SHORT_NAMES, is_setting
+from .short_names import SHORT_NAMES, is_setting, set_classes
 
 SPLITS = ('train', 'val', 'test')
 VAL_FRACTION = 0.2  # held out of data without a validation split
@@ -49,10 +49,11 @@ def apply_data(cfg: Config, options: Mapping[str, Any]) -> list[str]:
     """
     if not is_setting(cfg, 'data', options):
         return []
-    task, names = task_of(cfg), cfg.pop('classes', None)
+    task = task_of(cfg)
+    names, colours = (cfg.pop(key) if is_setting(cfg, key, options) else None for key in ('classes', 'colours'))
     names = read_names(names) if isinstance(names, str) else names
     path = SHORT_NAMES['data'].check(cfg.pop('data'))
-    found = recognise(path, classes=names, colours=cfg.pop('colours', None), task=task)
+    found = recognise(path, classes=names, colours=colours, task=task)
     if found.task not in TASKS[task]:
         words = f'data={found.description}: it is for {found.task}, but the model is for {task}'
         raise UserError(f'{words}: choose a model for {found.task}, see `vt models`')
@@ -70,9 +71,8 @@ def apply_data(cfg: Config, options: Mapping[str, Any]) -> list[str]:
     if 'val' not in found.datasets and 'test' not in found.datasets and cfg.get('val_dataloader') is not None:
         cfg.test_dataloader = copy.deepcopy(cfg.val_dataloader)
     if found.task != 'segmentation':
-        _use_own_classes(cfg, several=found.task == 'multi-label')
-    else:
-        _set_number(model_of(cfg).get('decode_head'))
+        _use_labels(cfg, several=found.task == 'multi-label')
+    set_classes(cfg, AUTO)
     return [f'data={found.description}' + (f'; {cfg.val_fraction:g} of it validates' if held else '')]
 
 
@@ -96,21 +96,14 @@ def _dataset(found: FoundData, split: str, pipeline: list[Any]) -> ConfigDict:
     return ConfigDict(copy.deepcopy(given), pipeline=steps, **(dict(test_mode=True) if split != 'train' else {}))
 
 
-def _set_number(part: Any) -> None:
-    if isinstance(part, dict) and 'num_classes' in part:
-        part['num_classes'] = 'auto'
-
-
-def _use_own_classes(cfg: Config, several: bool) -> None:
-    """Let head, mixing of images and metrics take the number of classes of the data, and one or several labels."""
-    head = model_of(cfg).get('head') or {}
-    for part in (head, cfg.get('data_preprocessor'), model_of(cfg).get('data_preprocessor')):
-        _set_number(part)
+def _use_labels(cfg: Config, several: bool) -> None:
+    """Let head and metrics of a classifier expect one or several labels, of any number of classes."""
+    head = model_of(cfg)['head']
     head['topk'] = (1,)
     metrics: Any = dict(type='Accuracy', topk=(1,))
     if several:
         kept = {key: head[key] for key in ('in_channels', 'init_cfg') if key in head}
-        model_of(cfg)['head'] = ConfigDict(type='MultiLabelLinearClsHead', num_classes='auto', **kept)
+        model_of(cfg)['head'] = ConfigDict(type='MultiLabelLinearClsHead', **kept)
         metrics = [dict(type='AveragePrecision'), dict(type='MultiLabelMetric', thr=0.5)]
     for name in ('val_evaluator', 'test_evaluator'):
         if cfg.get(name) is not None:

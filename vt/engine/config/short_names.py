@@ -110,7 +110,8 @@ def _set_workers(cfg: Config, number: int) -> None:
             loader.persistent_workers = False
 
 
-def _set_classes(cfg: Config, number: int | str) -> None:
+def set_classes(cfg: Config, number: int | str) -> None:
+    """Set the number of classes of all heads, and of what mixes images, in place."""
     model = model_of(cfg)
     auxiliary = model.get('auxiliary_head') or []
     heads = [model.get('head'), model.get('decode_head'), *(auxiliary if isinstance(auxiliary, list) else [auxiliary])]
@@ -218,7 +219,7 @@ SHORT_NAMES: dict[str, ShortName] = {
         ShortName('lr', (float,), 'learning rate', ('optim_wrapper.optimizer.lr',), others='learning_rate lr0 base_lr'),
         ShortName('weight_decay', (float,), 'weight decay', ('optim_wrapper.optimizer.weight_decay',), others='wd'),
         ShortName('image_size', (int,), 'side of the images in pixels', others='imgsz img_size input_size crop_size'),
-        ShortName('num_classes', (int, str), 'number of classes; auto for that of the data', apply=_set_classes,
+        ShortName('num_classes', (int, str), 'number of classes; auto for that of the data', apply=set_classes,
                   others='nc nb_classes'),
         ShortName('freeze', (str, list), 'parts that are not trained, such as backbone',
                   others='frozen freeze_backbone'),
