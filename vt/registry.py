@@ -99,6 +99,7 @@ RUNNERS = Registry(root.RUNNERS, ['vt.engine.run.runner'])
 OPTIM_WRAPPERS = Registry(root.OPTIM_WRAPPERS, ['vt.engine.run.mixed_precision'])
 PARAM_SCHEDULERS = Registry(root.PARAM_SCHEDULERS, ['vt.engine.run.schedules'])
 MODEL_WRAPPERS = Registry(root.MODEL_WRAPPERS, ['vt.engine.run.sync_batch_norm'])
+VISBACKENDS = Registry(root.VISBACKENDS, ['vt.engine.run.log_servers'])
 METRICS = Registry(root.METRICS, ['vt.analysis.evaluation'])
 TRANSFORMS = Registry(
     root.TRANSFORMS,

@@ -8,6 +8,7 @@ import difflib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from .options import apply_options
 from .parts import LOADERS, is_segmentation, leaves, model_of
 
 EMA_DECAY = 0.9998  # of ``ema=true``, as in timm's script
-LOGS = dict(tensorboard='TensorboardVisBackend', wandb='WandbVisBackend', mlflow='MLflowVisBackend')
+LOGS = dict(tensorboard='vt.TensorboardBackend', wandb='vt.WandbBackend', mlflow='vt.MLflowBackend')
 AUGMENTS = ('AutoAugment', 'RandAugment')
 # The score that early stopping watches, by the type of the metric.
 SCORES = dict(Accuracy='accuracy/top1', IoUMetric='mIoU', AveragePrecision='multi-label/mAP')
@@ -184,6 +185,8 @@ def _log(cfg: Config, names: str | list) -> None:
     for name in [names] if isinstance(names, str) else names:
         if name not in LOGS:
             raise UserError(f'log={name} must be {", ".join(LOGS)}, or several of them')
+        if find_spec(name) is None:
+            raise UserError(f'log={name} requires the package {name}: pip install {name}')
         backends.append(dict(type=LOGS[name]))
     cfg.visualizer = visualizer | dict(vis_backends=backends)
 
