@@ -38,6 +38,8 @@ def test_a_point_for_each_validation_also_of_a_resumed_run(tmp_path, kind):
     (parts / 'last_checkpoint').unlink()
     other = train(parts, kind, CurvesHook(), **options).model.state_dict()
     assert read_results(parts / RESULTS) == rows
+    train(parts, kind, CurvesHook(), **options)  # there is nothing left to do
+    assert read_results(parts / RESULTS) == rows
     assert all(weights[name].equal(other[name]) for name in weights)
 
 

@@ -67,7 +67,7 @@ def test_all_entries_come_in_order_in_one_other_thread(tmp_path, warnings):
     log.close()
     server = log.backend
     assert [args[0] for args in server.got[1:101]] == [{'loss': step} for step in range(100)]
-    assert server.got[0][0] == Config(dict(a=1))
+    assert server.got[0][0].to_dict() == dict(a=1)
     assert server.got[-1] == 'closed'
     assert len(server.threads) == 1
     assert threading.get_ident() not in server.threads

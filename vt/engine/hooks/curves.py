@@ -64,7 +64,7 @@ class CurvesHook(Hook):
 
     def _end(self, runner: Runner) -> None:
         if not self._rows:
-            self._rows = _rows_of_history(runner)
+            self._rows = self._resumed(runner) or _rows_of_history(runner)
             write_results(Path(runner.work_dir, RESULTS), self._rows)
         self._draw(runner)
 
@@ -74,7 +74,8 @@ class CurvesHook(Hook):
 
     def _resumed(self, runner: Runner) -> list[Row]:
         path = Path(runner.work_dir, RESULTS)
-        return read_results(path) if runner.cfg.get('resume') and path.exists() else []
+        rows = read_results(path) if runner.cfg.get('resume') and path.exists() else []
+        return [row for row in rows if row['iteration'] <= runner.iter]
 
 
 def attempt(runner: Runner, name: str, write: Callable[[], None]) -> None:
