@@ -16,20 +16,19 @@ progress() { # progress COMMAND...: leave out what a run logs before its first i
     "$@" | sed -u -n '/Epoch(/,$p'
 }
 
-train_and_test() { # train_and_test CONFIG: a run that was interrupted goes on, a finished one is left alone
-    local config="$1" name
-    name="$(basename "$config" .py)"
-    step "train $name" progress "$python" tools/train.py "$config" --resume
-    step "test $name" progress "$python" tools/test.py "$config" "work_dirs/$name/epoch_15.pth" --benchmark
+train_and_test() { # train_and_test MODEL: a run that was interrupted goes on, a finished one is left alone
+    local name="$1"
+    step "train $name" progress "$python" -m vt train "$name" --resume
+    step "test $name" progress "$python" -m vt test "work_dirs/$name" --benchmark
 }
 
 times=()
 step 'install' install_vt ''
-train_and_test configs/baselines/resnet18_digits.py
-train_and_test configs/vt_resnet/vt-resnet18-tuned_digits.py
-step 'figure' "$python" tools/analysis/show_tokens.py configs/vt_resnet/vt-resnet18-tuned_digits.py \
-    work_dirs/vt-resnet18-tuned_digits/epoch_15.pth --out work_dirs/vt-resnet18-tuned_digits/tokens.png
+train_and_test resnet18_digits
+train_and_test vt-resnet18-tuned_digits
+step 'figure' "$python" -m vt show-tokens work_dirs/vt-resnet18-tuned_digits \
+    --out work_dirs/vt-resnet18-tuned_digits/tokens.png
 printf '\n'
-"$python" tools/analysis/report.py runs work_dirs/resnet18_digits work_dirs/vt-resnet18-tuned_digits
+"$python" -m vt report runs work_dirs/resnet18_digits work_dirs/vt-resnet18-tuned_digits
 printf 'Where each token looks: work_dirs/vt-resnet18-tuned_digits/tokens.png\n\nTime of each step:\n'
 printf '%s\n' "${times[@]}"

@@ -156,7 +156,7 @@ def get_model(
             weights both in ``overrides`` and ``pretrained``; a device that does not exist.
     """
     if not isinstance(name_or_config, Config) and (run := find_run(name_or_config)):
-        name_or_config, pretrained = run[0], run[1] if pretrained is None else pretrained
+        name_or_config, pretrained = run[0], run[1] if pretrained in (None, True) else pretrained
     cfg = resolve_config(name_or_config)
     return build(Run(cfg, RunOptions(dict(model=overrides), checkpoint=pretrained)), device)
 
