@@ -53,7 +53,9 @@ class Background(BackgroundVisBackend):
 @pytest.fixture
 def warnings(monkeypatch):
     found = []
-    monkeypatch.setattr(MMLogger.get_current_instance(), 'log', lambda level, text, **_: found.extend([text] * (level >= 30)))
+    monkeypatch.setattr(
+        MMLogger.get_current_instance(), 'log', lambda level, text, **_: found.extend([text] * (level >= 30))
+    )
     return found
 
 
