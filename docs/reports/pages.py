@@ -3,13 +3,13 @@
 import re
 from collections.abc import Callable
 
-from . import benchmark, measured, model_pages, mvit, public_weights, rooms, scores, survey
+from . import benchmark, measured, model_pages, mvit, public_weights, rooms, scores, settings, survey
 from .markdown import ROOT, insert
 
 # What writes a generated place of a page, by how its mark begins; the rest of the mark is its argument.
 PLACES = {
     name: write
-    for module in (benchmark, measured, mvit, public_weights, scores, survey)
+    for module in (benchmark, measured, mvit, public_weights, scores, settings, survey)
     for name, write in module.PLACES.items()
 }
 FOLDERS = 'docs', 'docs/how-to', 'projects/small_data'
