@@ -43,7 +43,7 @@ def test_a_run_that_ends_in_an_epoch_is_resumed_to_the_same_bits(number, line, c
     """In the middle of an epoch of repeated augmentation; SIGTERM saves."""
     work_dir = f'ended by {number}'
     run = ForkedTool('train.py', CONFIG, '--work-dir', work_dir, cwd=folder)
-    while line not in run.stdout and run.process.is_alive():
+    while run.process.is_alive() and not any(line in log.read_text() for log in (folder / work_dir).rglob('*.log')):
         time.sleep(0.01)
     run.send_signal(number)
     assert run.wait().returncode == code, run.stderr

@@ -9,6 +9,7 @@ from vt.logs import logger
 
 SUFFIXES = ('.pth', '.pt', '.ckpt', '.bin', '.safetensors')  # of checkpoints
 RECORD = 'training.json'
+SAVED = 'config.json'  # in the folder of a saved model
 
 
 def find_run(source: str | PathLike) -> tuple[Path, Path] | None:
@@ -20,10 +21,11 @@ def find_run(source: str | PathLike) -> tuple[Path, Path] | None:
         UserError: the folder has no checkpoint yet, or several configs or none are beside a checkpoint.
     """
     path = Path(source).expanduser()
-    if path.is_file() and path.suffix in SUFFIXES:
-        return _config_in(path.parent, path), path
-    if not path.is_dir() or (path / 'config.json').is_file():  # of a saved model
+    folder = path.parent if path.is_file() and path.suffix in SUFFIXES else path
+    if not folder.is_dir() or (folder / SAVED).is_file():
         return None
+    if folder != path:
+        return _config_in(folder, path), path
     checkpoint = find_checkpoint(path)
     if checkpoint is None:
         if find_run_config(path) or (path / RECORD).is_file():
@@ -45,7 +47,12 @@ def find_checkpoint(folder: str | PathLike) -> Path | None:
 
 
 def find_run_config(source: str | PathLike) -> Path | None:
-    """Return the config that a run saved in its folder, the newest of several; None for anything else."""
+    """Return the config that a run saved in its folder, the newest of several; None for anything else.
+
+    A saved model has none: whatever else is in its folder, which may be untrusted, no Python of it runs.
+    """
+    if Path(source, SAVED).exists():
+        return None
     configs = sorted(Path(source).expanduser().glob('*.py'), key=lambda config: config.stat().st_mtime)
     return configs[-1] if configs else None
 

@@ -61,7 +61,7 @@ def next_steps(runner: VTRunner) -> list[str]:
     folder = os.path.relpath(runner.work_dir)
     best, run = best_of(runner), shlex.quote(folder if Path(folder).is_relative_to('.') else runner.work_dir)
     name, value, path = best or ('', 0.0, '')
-    lines = [f'Best {name} {value:.2f}: {os.path.relpath(path)}'] if best else []
+    lines = [f'Best {name} {value:.2f}: {os.path.relpath(path) if path else "an earlier checkpoint"}'] if best else []
     commands = [f'vt test {run} --report report'] if runner.cfg.get('test_dataloader') else []
     commands += [f'vt predict {run} {"video.mp4" if "Clip" in str(runner.cfg.model) else "photo.jpg"}']
     return [*lines, f'Next: {"; ".join(map(as_typed, commands))}']
