@@ -58,10 +58,10 @@ def train(args: argparse.Namespace) -> Run:
 
 def next_steps(runner: VTRunner) -> list[str]:
     """Return the last lines of a training: the best score and its checkpoint, and commands that use the run."""
-    folder = os.path.relpath(runner.work_dir)
-    best, run = best_of(runner), shlex.quote(folder if Path(folder).is_relative_to('.') else runner.work_dir)
-    name, value, path = best or ('', 0.0, '')
-    lines = [f'Best {name} {value:.2f}: {os.path.relpath(path) if path else "an earlier checkpoint"}'] if best else []
+    folder, best = os.path.relpath(runner.work_dir), best_of(runner)
+    run = shlex.quote(folder if not folder.startswith('..') else runner.work_dir)
+    files = sorted(Path(folder).glob('best_*.pth'), key=lambda path: path.stat().st_mtime)
+    lines = [f'Best {best[0]} {best[1]:.2f}: {files[-1]}'] if best and files else []
     commands = [f'vt test {run} --report report'] if runner.cfg.get('test_dataloader') else []
     commands += [f'vt predict {run} {"video.mp4" if "Clip" in str(runner.cfg.model) else "photo.jpg"}']
     return [*lines, f'Next: {"; ".join(map(as_typed, commands))}']

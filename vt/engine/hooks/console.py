@@ -230,8 +230,8 @@ def loss_of(runner: Runner, number: int) -> float:
     return float(losses.mean(number)) if losses else math.nan
 
 
-def best_of(runner: Runner) -> tuple[str, float, str] | None:
-    """Return name, value and checkpoint of the best score so far; None without ``save_best``, or before a score."""
+def best_of(runner: Runner) -> tuple[str, float] | None:
+    """Return name and value of the best score so far; None without ``save_best``, or before a score."""
     known = runner.message_hub.runtime_info
     saver = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook) and hook.save_best), None)
     if saver is None:
@@ -239,7 +239,7 @@ def best_of(runner: Runner) -> tuple[str, float, str] | None:
     name = saver.key_indicators[0]
     end = '' if len(saver.key_indicators) == 1 else f'_{name}'
     best = known.get(f'best_score{end}')
-    return None if best is None else (name, float(best), str(known.get(f'best_ckpt{end}', '')))
+    return None if best is None else (name, float(best))
 
 
 def duration(seconds: float) -> str:
