@@ -19,7 +19,6 @@ ALLOWED = {
         *('quant_pre_process', 'quantize_static', 'openvino.save_model'),  # a temporary folder
     },
     'vt/analysis/figures.py': {'figure.savefig'},  # to memory
-    'vt/engine/hooks/curves.py': {'figure.savefig'},  # to memory
     'vt/inference/image_files.py': {'mask.save'},  # to memory
     'vt/commands/test.py': {'mmengine.dump'},  # to a text
     'vt/checkpoints/publish.py': {'save'},  # to bytes

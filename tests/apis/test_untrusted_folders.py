@@ -53,6 +53,7 @@ def trapped(tmp_path, monkeypatch):
 @pytest.fixture(scope='module')
 def watch(saved, tmp_path_factory):
     """It has seen what reading harmless folders does."""
+    os.environ.setdefault('PYTORCH_NVML_BASED_CUDA_CHECK', '1')  # as commands do: a look for GPUs opens NVML's library
     for scope in ('mmpretrain', 'mmseg'):  # harmless folders import one library or both
         import_library(scope)
         import_every_part(scope)

@@ -15,9 +15,9 @@ from vt.serialization.timm_format import publish_for_timm
 
 def publish_checkpoint(args: argparse.Namespace) -> None:
     """Write the weights of a checkpoint, or show what is in the header of a published one."""
-    _check(args)
     if args.checkpoint and args.checkpoint.is_dir() and (run := find_run(args.checkpoint)):
-        args.checkpoint = run[1]
+        args.config, args.checkpoint = args.config or (str(run[0]) if args.format else None), run[1]
+    _check(args)
     if args.show and args.save_config:
         save_config(args.show, args.save_config)
     elif args.show:
