@@ -1,4 +1,4 @@
-"""What the interpreter tells of code that reads files of strangers: imports, opened files, processes, addresses."""
+"""What the interpreter tells of code that reads untrusted files: imports, opened files, processes, addresses."""
 
 import contextlib
 import os

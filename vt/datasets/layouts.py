@@ -1,4 +1,4 @@
-"""What the readers of layouts share: a folder, what is asked of it, and what was found."""
+"""What the readers of layouts share: a folder, what is asked of it, and the data that were found."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence

@@ -48,7 +48,7 @@ def _describe(dataset: Dataset) -> dict[str, Any]:
 
 
 def refuse_other_classes(checkpoint: dict, dataset: Dataset) -> None:
-    """Raise a UserError if labels mean other classes than in a checkpoint: a resumed run keeps names and order."""
+    """Raise a UserError if class indices differ from those of a checkpoint: a resumed run keeps names and order."""
     trained, classes = Checkpoint('', checkpoint).dataset_meta.get('classes') or (), names_in(dataset) or ()
     label = first_difference(trained, classes, translates=False) if trained and classes else None
     if label is not None:
