@@ -95,7 +95,7 @@ def test_the_memory_of_a_gpu_is_found(tmp_path):
     options = ['train_dataloader.dataset.pipeline.0.scale=1024']
     result = run_forked('train.py', CONFIG, '--find-batch-size', cwd=tmp_path, options=options)
     assert result.returncode == 0, result.stderr[-3000:]
-    (found,) = re.findall(r'^largest batch: .*train_dataloader\.batch_size=(\d+) ', result.stdout, re.M)
+    (found,) = re.findall(r'^largest batch: .*batch_size=(\d+) ', result.stdout, re.M)
     assert int(found) >= 32
     assert 'out of memory' in result.stdout
     assert not list(tmp_path.iterdir())

@@ -88,7 +88,7 @@ def find_batch_size(args: argparse.Namespace) -> None:
     base = (cfg.get('auto_scale_lr') or {}).get('base_batch_size')
     rate = f' --auto-scale-lr (from {base})' if base else ', and scale the learning rate'
     end = ', all training images' if hook.largest == images else ''
-    print(f'largest batch{end}: --cfg-options train_dataloader.batch_size={hook.largest}{rate}')
+    print(f'largest batch{end}: batch_size={hook.largest}{rate}')
 
 
 def training_run(args: argparse.Namespace) -> Run:
