@@ -1,7 +1,6 @@
 """Command of ``vt train``: train a model from a config."""
 
 import argparse
-import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -58,9 +57,10 @@ def train(args: argparse.Namespace) -> Run:
 
 def next_steps(runner: VTRunner) -> list[str]:
     """Return the last lines of a training: the best score and its checkpoint, and commands that use the run."""
-    folder, best = os.path.relpath(runner.work_dir), best_of(runner)
-    run = shlex.quote(folder if not folder.startswith('..') else runner.work_dir)
-    files = sorted(Path(folder).glob('best_*.pth'), key=lambda path: path.stat().st_mtime)
+    folder, here, best = Path(runner.work_dir), Path.cwd(), best_of(runner)
+    folder = folder.relative_to(here) if folder.is_relative_to(here) else folder
+    run = shlex.quote(str(folder))
+    files = sorted(folder.glob('best_*.pth'), key=lambda path: path.stat().st_mtime)
     lines = [f'Best {best[0]} {best[1]:.2f}: {files[-1]}'] if best and files else []
     commands = [f'vt test {run} --report report'] if runner.cfg.get('test_dataloader') else []
     commands += [f'vt predict {run} {"video.mp4" if "Clip" in str(runner.cfg.model) else "photo.jpg"}']
