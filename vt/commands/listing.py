@@ -6,7 +6,7 @@ import sys
 from fnmatch import fnmatchcase
 
 import torch
-import yaml
+from mmengine.fileio import load
 
 from vt.analysis.tables import print_table
 from vt.apis.model_zoo import list_models
@@ -22,7 +22,7 @@ TASKS = {'fpn': 'masks', '16x4': 'videos'}  # by what is in the name; others are
 
 def models(args: argparse.Namespace) -> None:
     """Print the models by their short names, or with a pattern all configs whose names match."""
-    known = {row['Name']: row for row in yaml.safe_load((ROOT / 'configs/metafile.yml').read_text())['Models']}
+    known = {row['Name']: row for row in load(ROOT / 'configs/metafile.yml')['Models']}
     names = list_models(args.pattern, ablations=True) if args.pattern else [*short_models()]
     if not names:
         raise UserError(f'no model is called {args.pattern}: `vt models` lists all; a pattern is such as "swin*"')
