@@ -17,7 +17,7 @@ from vt.engine.config.data import Data
 from vt.engine.config.steps import RunOptions, prepare
 from vt.errors import UserError
 
-FOLDER = str(find_config('vt-resnet18-tuned_1xb32-90e_image-folder'))
+FOLDER = str(find_config('vt-resnet18_1xb32-90e_image-folder'))
 SIZES = dict(cat=20, dog=7, fox=2, owl=1)
 
 

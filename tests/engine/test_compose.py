@@ -14,12 +14,13 @@ from vt.engine.config.steps import read_config
 # What the data step sets beyond the hand-written configs.
 OF_DATA = ('config_name', 'data_root', 'work_dir', 'val_fraction', 'load_from', 'launcher')
 WRITTEN = {
-    'swin/swin-tiny_1xb32-30e_image-folder.py': ('swin-tiny', 'timm'),
-    'baselines/resnet18_1xb32-90e-adamw_image-folder.py': ('resnet18', None),
-    'vt_resnet/vt-resnet18-tuned_1xb32-90e_image-folder.py': ('vt-resnet18', None),
-    'vt_resnet/vt-resnet18-tuned-pretrained_1xb32-30e_image-folder.py': ('vt-resnet18', 'torchvision'),
-    'vt_fpn/vt-fpn-tuned_r18_1xb4-20k_images-and-masks-512x512.py': ('vt-fpn_r18', 'torchvision'),
-    'vt_fpn/vt-fpn-tuned_r50_1xb4-20k_images-and-masks-512x512.py': ('vt-fpn_r50', 'torchvision'),
+    'swin-tiny_fine-tuned.py': ('swin-tiny', 'timm'),
+    'resnet18.py': ('resnet18', None),
+    'vt-resnet18.py': ('vt-resnet18', None),
+    'vt-resnet18_fine-tuned.py': ('vt-resnet18', 'torchvision'),
+    'vt-resnet18_several-labels.py': ('vt-resnet18', None),
+    'vt-fpn_r18.py': ('vt-fpn_r18', 'torchvision'),
+    'vt-fpn_r50.py': ('vt-fpn_r50', 'torchvision'),
 }
 SEGMENTORS = ('fpn_r18', 'fpn_r50', 'vt-fpn_r50')
 SMALL = dict(image_size=64, batch_size=4, workers=0)
@@ -60,14 +61,18 @@ def plain(cfg):
 
 
 @pytest.mark.parametrize('path', WRITTEN)
-def test_a_composed_config_is_the_one_written_by_hand(path, photos, scenes):
+def test_a_composed_config_is_the_one_written_by_hand(path, photos, scenes, tmp_path):
     name, weights = WRITTEN[path]
     data = scenes if 'fpn' in name else photos
+    if 'several-labels' in path:
+        data = tmp_path / 'labels.csv'
+        rows = [f'{photo},"{photo.parent.name},any"' for photo in sorted(photos.rglob('*.png'))]
+        data.write_text('\n'.join(['file,labels', *rows]))
     options = dict(data=str(data)) | (dict(weights=weights) if weights else {})
     composed = plain(read_config(str(short_models()[name]), options))
-    written = plain(read_config(str(ROOT / 'configs' / path)))
+    written = plain(read_config(str(ROOT / 'tests/engine/written_configs' / path)))
     own = {'extensions', 'crop_size', 'tuned', 'token_side', 'norm_cfg', 'pretrained', 'stages', 'architecture', 'bias'}
-    own |= {'attention', 'merging'}
+    own |= {'attention', 'merging', 'labels'}
     assert {key: composed.get(key) for key in written.keys() - own} == {
         key: written[key] for key in written.keys() - own
     }

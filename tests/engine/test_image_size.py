@@ -24,7 +24,7 @@ def sides(cfg, loader):
     ('name', 'side', 'train', 'test'),
     [
         ('vt-resnet18_1xb32-90e_image-folder', 112, [112], [128, 112]),
-        ('swin-tiny_1xb32-30e_image-folder', 448, [448], [496, 448]),
+        ('vt-dinov2-small_1xb32-30e_image-folder', 448, [448], [496, 448]),
         ('deit-small_digits', 48, [48, 48], [48]),
         ('deit-small_16xb64-300e_in1k', 224, [224], [256, 224]),
     ],

@@ -13,7 +13,7 @@ from vt.engine.config.data import Data, apply_num_classes
 from vt.engine.config.steps import RunOptions, prepare
 from vt.errors import UserError
 
-FOLDER = 'vt-resnet18-tuned_1xb32-90e_image-folder'
+FOLDER = 'vt-resnet18_1xb32-90e_image-folder'
 TABLE = dict(type='vt.MultiLabelImages', ann_file='labels.csv')
 
 

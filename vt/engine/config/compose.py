@@ -55,40 +55,17 @@ def compose(path: Path, fine_tunes: bool) -> Config:
 
 
 def config_text(path: Path, fine_tunes: bool) -> str:
-    """Return the text of the composed config."""
+    """Return the text of the composed config: a model, a recipe with its data set, and what joins them."""
     own = Config.fromfile(path)
+    start = 'fine_tune' if fine_tunes else 'scratch'
     if 'architecture' in own:
-        recipe = 'fine_tune_image-folder' if fine_tunes else 'scratch_image-folder'
-        model = UNTAUGHT.get(path.stem, '_base_.architecture')
-        return _text([f'recipes/{recipe}.py'], path, f'model = {model}')
-    backbone = own.model.backbone.type
-    is_vt = 'vt.VT' in str(own.model)
-    if 'decode_head' in own.model:
-        lines = "model = dict(data_preprocessor=dict(size=(512, 512)), decode_head=dict(num_classes='auto'))\n"
-        lines += 'default_hooks = dict(checkpoint=dict(interval=2000))'
-        if not is_vt:  # nothing that the rates of tokens are for
-            lines += '\nrates = dict(_delete_=True, custom_keys=dict(backbone=dict(lr_mult=0.1)))'
-            lines += '\noptim_wrapper = dict(paramwise_cfg=rates)'
-        bases = ['datasets/images-and-masks_512x512.py', 'recipes/tuned_bs4-20k.py', 'segmentation_runtime.py']
-        return _text(bases, path, lines)
-    if own.model.type == 'vt.VideoClassifier':
-        return _text(['recipes/fine_tune_videos.py'], path, '')
-    bases = ['datasets/image_folder_bs32.py', 'default_runtime.py']
-    lines = "model = dict(head=dict(num_classes='auto', topk=(1,)))"
-    if is_vt:
-        bases.insert(1, 'recipes/tuned_bs32-90e.py')
+        recipe, model = f'{start}_image-folder', UNTAUGHT.get(path.stem, '_base_.architecture')
+    elif 'decode_head' in own.model:  # its backbone begins with weights in any case
+        recipe = 'vt-fpn_images-and-masks' if own.model.neck.type == 'vt.VTFPN' else 'fpn_images-and-masks'
+        model = "dict(data_preprocessor=dict(size=(512, 512)), decode_head=dict(num_classes='auto'))"
+    elif own.model.type == 'vt.VideoClassifier':
+        recipe, model = 'fine_tune_videos', '_base_.model'
     else:
-        bases.insert(1, 'schedules/adamw_bs32-15e.py')
-        if not fine_tunes:
-            lines += '\noptim_wrapper = dict(optimizer=dict(lr=4e-3))\ntrain_cfg = dict(max_epochs=90)'
-    if fine_tunes:
-        stages = ['conv1', 'bn1', 'layer1', 'layer2', 'layer3'] if backbone.startswith('vt.') else ['']
-        names = [f'backbone.{stage}'.rstrip('.') for stage in stages]
-        lines += f'\nstages = {{name: dict(lr_mult=0.1) for name in {names}}}'
-        lines += '\noptim_wrapper = dict(paramwise_cfg=dict(custom_keys=stages))\ntrain_cfg = dict(max_epochs=30)'
-    return _text(bases, path, lines)
-
-
-def _text(bases: list[str], path: Path, lines: str) -> str:
-    files = [str(BASES / base) for base in bases]
-    return f'_base_ = {[*files, str(path)]}\n{lines}\n'
+        family = 'vt-resnet' if own.model.backbone.type == 'vt.VTResNet' else 'resnet'
+        recipe, model = f'{start}_{family}_image-folder', "dict(head=dict(num_classes='auto', topk=(1,)))"
+    return f'_base_ = {[str(BASES / "recipes" / f"{recipe}.py"), str(path)]}\nmodel = {model}\n'

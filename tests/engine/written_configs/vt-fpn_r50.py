@@ -1,8 +1,6 @@
 # ResNet-50 with VT-FPN on any folder of images and masks, from ImageNet weights, with the tuned recipe:
 # docs/training.md.
-# python tools/train.py configs/vt_fpn/vt-fpn-tuned_r50_1xb4-20k_images-and-masks-512x512.py \
-#     --cfg-options data_root=<folder>
-_base_ = 'vt-fpn-tuned_r18_1xb4-20k_images-and-masks-512x512.py'
+_base_ = 'vt-fpn_r18.py'
 
 model = dict(
     backbone=dict(depth=50, init_cfg=dict(checkpoint='torchvision://resnet50')),

@@ -1,12 +1,10 @@
 # ResNet-18 with VT-FPN on any folder of images and masks, from ImageNet weights, with the tuned recipe:
 # docs/training.md.
-# python tools/train.py configs/vt_fpn/vt-fpn-tuned_r18_1xb4-20k_images-and-masks-512x512.py \
-#     --cfg-options data_root=<folder>
 _base_ = [
-    '../_base_/models/fpn_r18.py',
-    '../_base_/datasets/images-and-masks_512x512.py',
-    '../_base_/recipes/tuned_bs4-20k.py',
-    '../_base_/segmentation_runtime.py',
+    '../../../configs/_base_/models/fpn_r18.py',
+    '../../../configs/_base_/datasets/images-and-masks_512x512.py',
+    '../../../configs/_base_/recipes/tuned_bs4-20k.py',
+    '../../../configs/_base_/segmentation_runtime.py',
 ]
 
 model = dict(

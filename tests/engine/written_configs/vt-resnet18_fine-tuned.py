@@ -1,8 +1,6 @@
 # VT-ResNet-18 on any folder of images, from torchvision's ImageNet weights of ResNet-18, with the tuned recipe:
 # docs/training.md. The pretrained stages have a tenth of the learning rate.
-# python tools/train.py configs/vt_resnet/vt-resnet18-tuned-pretrained_1xb32-30e_image-folder.py \
-#     --cfg-options data_root=<folder>
-_base_ = 'vt-resnet18-tuned_1xb32-90e_image-folder.py'
+_base_ = 'vt-resnet18.py'
 
 model = dict(backbone=dict(init_cfg=dict(type='Pretrained', checkpoint='torchvision://resnet18')))
 pretrained = dict(lr_mult=0.1)
