@@ -31,7 +31,8 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope='module')
 def run_folder(folder):
     """The folder of a run of one epoch, trained by the command line."""
-    succeed(call('train.py', 'vt-resnet18', 'data=my photos', 'epochs=1', *SMALL, cwd=folder))
+    result = succeed(call('train.py', 'vt-resnet18', 'data=my photos', 'epochs=1', *SMALL, cwd=folder))
+    assert 'batch_size=4 with lr=0.004: the rate of the recipe is for batches of 32' in result.stdout
     return folder / 'work_dirs/vt-resnet18_my-photos'
 
 

@@ -7,12 +7,15 @@ import sys
 import mmcv
 import numpy as np
 import pytest
+import torch
 from bad_input.small_runs import DIGITS
-from tool_runner import ROOT, call, succeed
+from tool_runner import ROOT, assert_one_line, call, succeed
 
 from vt.apis.model_zoo import find_source
 from vt.cli import main
 from vt.cli.commands import COMMANDS
+from vt.engine.config.compose import short_models
+from vt.engine.config.short_names import SHORT_NAMES
 
 OPTIONS = 'train_dataloader.dataset.indices=8', 'train_dataloader.batch_size=4', 'val_dataloader.dataset.indices=4'
 # The modules that Windows lacks cannot be imported, and processes are started as there and on macOS.
@@ -105,3 +108,33 @@ def test_train_resume_and_predict_without_the_modules_of_unix(tmp_path, monkeypa
         assert result.returncode == 0, result.stderr
     assert {path.name for path in tmp_path.glob('work_dirs/digits/epoch_*')} == {'epoch_1.pth', 'epoch_2.pth'}
     assert (tmp_path / 'found.json').is_file()
+
+
+def test_what_there_is_is_listed(tmp_path):
+    def printed(tool, *arguments):
+        return succeed(call(tool, *arguments, cwd=tmp_path)).stdout
+
+    tables = [(printed('models.py'), short_models()), (printed('settings.py'), SHORT_NAMES)]
+    for text, names in tables:
+        assert [line.split('|')[1].strip() for line in text.splitlines() if line.startswith('| ')][2:] == [*names]
+    assert 'swin-tiny_16xb64-300e_in1k' in printed('models.py', 'swin*')
+    assert torch.__version__.partition('+')[0] in printed('env.py')
+    assert_one_line(call('models.py', 'swim', cwd=tmp_path), 'no model is called swim')
+
+
+@pytest.mark.parametrize(
+    ('typed', 'completed'),
+    [
+        ('vt exp', 'explore export'),
+        ('vt train swin-', 'swin-tiny'),
+        ('vt train swin-tiny ep', 'epochs='),
+        ('vt train swin-tiny data = ph', ''),
+    ],
+)
+def test_bash_completes_what_is_typed(typed, completed, tmp_path):
+    (tmp_path / 'vt.bash').write_text(succeed(call('settings.py', '--completion', cwd=tmp_path)).stdout)
+    script = (
+        f'source vt.bash; COMP_WORDS=({typed}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _vt; echo ${{COMPREPLY[@]}}'
+    )
+    result = subprocess.run(['bash', '-c', script], cwd=tmp_path, capture_output=True, text=True)
+    assert sorted(succeed(result).stdout.split()) == completed.split()

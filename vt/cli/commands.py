@@ -141,6 +141,12 @@ def dist_train(parser: CommandParser) -> None:
 @command('Train', 'listing:settings', 'vt settings')
 def settings(parser: CommandParser) -> None:
     """List the short names of settings, and the keys of the config that they stand for."""
+    parser.add_argument(
+        '--completion',
+        action='store_true',
+        help='print what lets bash, or zsh with bashcompinit, complete commands, models and settings',
+    )
+    parser.set_defaults(commands=[*COMMANDS])
     parser.add_common_options(config=False, checkpoint=False)
 
 

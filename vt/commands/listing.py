@@ -1,4 +1,4 @@
-"""Commands of ``vt models``, ``vt settings``, ``vt env`` and ``vt dist-train``: what there is, and on which machine."""
+"""Commands that list what there is: models, settings, versions and devices; and ``vt dist-train``."""
 
 import argparse
 import os
@@ -17,6 +17,15 @@ from vt.engine.run.record import describe_device, describe_origin
 from vt.errors import UserError
 from vt.files import ROOT
 
+# A function of bash. Where no word begins so, as after "data=", bash completes the name of a file.
+COMPLETION = """_vt() {{
+    local words="{words}"
+    ((COMP_CWORD == 1)) && words="{commands}"
+    COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+    [[ ${{COMPREPLY[0]}} == *= ]] && compopt -o nospace 2>/dev/null
+    true
+}}
+complete -o default -F _vt vt"""
 TASKS = {'fpn': 'masks', '16x4': 'videos'}  # by what is in the name; others are for labels of images
 
 
@@ -48,6 +57,10 @@ def models(args: argparse.Namespace) -> None:
 
 def settings(args: argparse.Namespace) -> None:
     """Print the short names of settings, the keys of the config that they stand for, and what they set."""
+    if args.completion:
+        words = [*short_models(), *(f'{name}=' for name in SHORT_NAMES)]
+        print(COMPLETION.format(commands=' '.join(args.commands), words=' '.join(words)))
+        return
     rows = [
         {'name': short.name, 'sets': short.text, 'key of the config': ', '.join(short.keys) or '-'}
         for short in SHORT_NAMES.values()

@@ -390,8 +390,13 @@ def apply_arguments(run: Run) -> None:
         cfg.work_dir = request.work_dir or cfg.get('work_dir') or os.path.join('work_dirs', name)
     if not request.validates:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
+    scaling = cfg.get('auto_scale_lr') or {}
     if request.scales_lr:
-        cfg.auto_scale_lr = dict(cfg.get('auto_scale_lr') or {}, enable=True)
+        cfg.auto_scale_lr = scaling = dict(scaling, enable=True)
+    recipe, size = scaling.get('base_batch_size'), (cfg.get('train_dataloader') or {}).get('batch_size')
+    if request.trains and 'batch_size' in request.options and recipe not in (None, size) and not scaling.get('enable'):
+        words = f'batch_size={size} with lr={cfg.optim_wrapper.optimizer.lr:g}'
+        run.notes.append(f'{words}: the rate of the recipe is for batches of {recipe}; --auto-scale-lr scales it')
 
 
 def apply_image_size(run: Run) -> None:
