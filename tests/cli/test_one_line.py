@@ -93,6 +93,10 @@ BAD = {
         'freeze=stem: the model has',
     ),
     'a number of a device': (['vt-resnet18', 'data=my photos', 'device=gpu'], 'device=gpu must be cpu, cuda'),
+    'a size of images': (
+        ['pvt-small', 'data=my photos', 'image_size=20', 'batch_size=4'],
+        'image_size=32 is the nearest to 20 that the model takes',
+    ),
     'data in memory': (['vt-resnet18_digits', 'data=my photos'], 'reads no files'),
 }
 

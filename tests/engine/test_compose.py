@@ -6,6 +6,7 @@ import mmcv
 import numpy as np
 import pytest
 from tool_runner import ROOT
+from video.written_videos import draw, write
 
 import vt
 from vt.engine.config.compose import short_models
@@ -102,3 +103,10 @@ def test_every_classifier_trains_two_steps_by_its_name(name, photos, tmp_path, m
 )
 def test_every_segmentor_trains_two_steps_by_its_name(name, scenes, tmp_path, monkeypatch):
     train_two_steps(name, scenes, tmp_path, monkeypatch, iterations=2, **{'train_cfg.val_interval': 2})
+
+
+def test_the_video_model_trains_two_steps_by_its_name(tmp_path, monkeypatch):
+    for index in range(10):
+        split, kind = 'val' if index > 7 else 'train', 'up' if index % 2 else 'down'
+        write(tmp_path / f'clips/{split}/{kind}/{index}.mp4', draw(20, shade=90 * (index % 2)))
+    train_two_steps('mvit-base-16x4', tmp_path / 'clips', tmp_path, monkeypatch, epochs=1)

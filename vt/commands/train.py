@@ -15,6 +15,7 @@ from vt.engine.config.pretrained import compare_preparation
 from vt.engine.config.steps import Run, RunOptions, prepare, require_file
 from vt.engine.hooks.console import best_of
 from vt.engine.run.batch_size import BatchSizeHook
+from vt.engine.run.image_sizes import advising_size
 from vt.engine.run.launch import build_prepared
 from vt.engine.run.record import digest_config, record_training
 from vt.engine.run.resume import ResumeHook
@@ -32,7 +33,7 @@ def train(args: argparse.Namespace) -> Run:
     asked = args.resume or start_of(cfg)
     if args.new_schedule and not asked:
         raise UserError('--new-schedule requires --resume')
-    with use_work_directory(cfg.work_dir, asked) as start:
+    with advising_size(args.config, args.cfg_options or {}), use_work_directory(cfg.work_dir, asked) as start:
         notes, is_new = [*start.notes], start.checkpoint is None
         if is_new and cfg.get('load_from'):
             require_file(cfg.load_from, 'checkpoint for load_from:')
