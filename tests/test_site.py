@@ -18,8 +18,17 @@ import vt
 from vt import apis, datasets, models, video
 
 NAVIGATION = yaml.safe_load((ROOT / 'mkdocs.yml').read_text())['nav']
-SECTIONS = [pages for section in NAVIGATION for pages in section.values() if isinstance(pages, list)]
-PAGES = [page for pages in SECTIONS for entry in pages for page in entry.values()]
+BUILD = 'python -m docs.site && mkdocs build --strict'
+
+
+def pages_of(entry):
+    """The pages of a part of the navigation: a list of entries, a title with what it is of, or a page alone."""
+    if isinstance(entry, dict):
+        entry = [*entry.values()]
+    return [entry] if isinstance(entry, str) else [page for each in entry for page in pages_of(each)]
+
+
+PAGES = pages_of(NAVIGATION)
 HOW_TO = [page for page in PAGES if page.startswith('how-to/') or page == 'explore.md']
 LEFT_OUT = ('.git', '.venv', '.cache', 'work_dirs', '__pycache__', '*.egg-info', 'tests', 'data', 'site')
 
@@ -27,8 +36,11 @@ LEFT_OUT = ('.git', '.venv', '.cache', 'work_dirs', '__pycache__', '*.egg-info',
 @pytest.fixture(scope='module')
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp('site')
-    command = [sys.executable, '-m', 'mkdocs', 'build', '--strict', '--site-dir', folder]
-    env = dict(os.environ, PYTHONPATH=str(ROOT), NO_MKDOCS_2_WARNING='1')
+    for place in ('mkdocs.yml', 'CONTRIBUTING.md'):
+        assert BUILD in (ROOT / place).read_text()
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ['PATH']])
+    env = dict(os.environ, PATH=path, PYTHONPATH=str(ROOT), NO_MKDOCS_2_WARNING='1')
+    command = ['bash', '-c', f'{BUILD} --site-dir "$0"', folder]
     result = succeed(subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True))
     assert 'WARNING' not in result.stderr
     return folder
