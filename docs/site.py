@@ -46,6 +46,7 @@ def add(path: Path, added: set[Path]) -> None:
         parts, links = CODE.split(path.read_text()), {}
         for link in LINK.findall('\n'.join(parts[::2])):
             place = Path(os.path.normpath(path.parent / link))
+            place = place / 'README.md' if (place / 'README.md').exists() else place
             if place.exists():
                 add(place, added)
                 links[link] = os.path.relpath(page_of(place), page_of(path).parent)
@@ -57,7 +58,7 @@ def page_of(path: Path) -> Path:
     """Where the page of a file or folder is in the folder of pages."""
     place = path.relative_to(ROOT)
     if path.is_dir():
-        return page_of(path / 'README.md') if (path / 'README.md').exists() else 'source' / place / 'index.md'
+        return 'source' / place / 'index.md'
     if path.suffix in ('.md', *COPIED):
         return place.relative_to('docs') if place.is_relative_to('docs') else place
     return Path(f'source/{place}.md')
