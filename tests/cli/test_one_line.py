@@ -63,7 +63,9 @@ def test_python_does_what_the_command_does(run_folder, folder, tmp_path, monkeyp
     one, other = (json.loads((path / 'training.json').read_text()) for path in (run_folder, run.folder))
     assert one['weights'] == other['weights']
     assert run.scores == one['metrics'] == vt.open_run(run_folder).scores
-    assert run.test()['accuracy/top1'] == pytest.approx(run.scores['accuracy/top1'])
+    scores = run.test()
+    assert scores['accuracy/top1'] == pytest.approx(run.scores['accuracy/top1'])
+    assert {type(score) for score in scores.values()} == {float}
     (found,) = run.predict('my photos/cat/1.png')
     assert found['predictions'][0]['name'] in ('cat', 'dog')
     assert [path.suffix for path in run.export('program', out_dir=tmp_path)] == ['.pt2']

@@ -55,7 +55,7 @@ def test(args: argparse.Namespace) -> dict[str, Any]:
         runner.test_evaluator.metrics.clear()
     if args.out and not metrics_only:
         write_predictions(runner, args.out, maps)
-    metrics = runner.test()
+    metrics = {name: float(value) if is_number(value) else value for name, value in runner.test().items()}
     if not is_main_process():
         return metrics
     if metrics_only:
@@ -63,7 +63,7 @@ def test(args: argparse.Namespace) -> dict[str, Any]:
     if args.benchmark:
         device, result = next(runner.model.parameters()).device, benchmark_inference(runner)
         print_table([describe_benchmark(result)], title=f'{args.config} on {describe_device(device)}')
-        numbers = {name: float(value) for name, value in metrics.items() if is_number(value)}
+        numbers = {name: value for name, value in metrics.items() if isinstance(value, float)}
         tables = {name: value for name, value in metrics.items() if name not in numbers}
         record = dict(config=args.config, checkpoint=run.start, metrics=numbers, tables=tables, **result)
         write_measured(f'{runner.work_dir.rstrip("/")}.benchmark.json', device, **record)
