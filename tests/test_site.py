@@ -1,17 +1,21 @@
 """The site of these pages: it is built without a warning, and what its how-to pages tell a person to run, runs."""
 
 import html
+import json
 import os
+import posixpath
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 import yaml
 from apis.published_files import put_in_hub, put_in_torch_home
 from page_blocks import read_blocks, run_page
+from site_pages import UNREAD, Page, find_faults
 from tool_runner import ROOT, call, succeed
 
 import vt
@@ -44,6 +48,57 @@ def site(tmp_path_factory):
     result = succeed(subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True))
     assert 'WARNING' not in result.stderr
     return folder
+
+
+@pytest.fixture(scope='module')
+def pages(site):
+    """The pages that are read, without those that list code, by their paths in the site."""
+    pages = {path.relative_to(site).as_posix(): Page(path.read_text()) for path in site.rglob('*.html')}
+    pages = {path: page for path, page in pages.items() if not path.startswith(('source/', '404'))}
+    assert len(pages) > 100
+    return pages
+
+
+def test_no_page_is_shown_as_it_is_written(pages):
+    written = [path for path in (ROOT / 'build/pages').rglob('*.md') if 'source' not in path.parts]
+    assert {path: found for path in written if (found := find_faults(path.read_text()))} == {}
+    assert [path for path, page in pages.items() if UNREAD.search(page.text)] == []  # what docstrings say, too
+
+
+@pytest.mark.parametrize(
+    'fault',
+    [
+        'a\n- b',
+        'a\n1. b',
+        '- a\n  - b',
+        'a\n|b|\n|---|',
+        '|a|\n|1|',
+        '```\na',
+        '[a](b',
+        '[a][b]',
+        '**a',
+        '- a\n```\nb\n```',
+    ],
+)
+def test_markdown_that_the_site_would_not_read_is_found(fault):
+    assert find_faults(f'# Page\n\n{fault}\n')
+
+
+def test_every_link_and_image_leads_somewhere(site, pages):
+    for path, page in pages.items():
+        for link in (link for link in page.links if not urlsplit(link).scheme):
+            place, _, anchor = link.partition('#')
+            goal = posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(place))) if place else path
+            assert (site / goal).is_file(), (path, link)
+            assert not anchor or goal not in pages or unquote(anchor) in pages[goal].places, (path, link)
+
+
+def test_search_finds_every_page(site, pages):
+    index = json.loads((site / 'search/search_index.json').read_text())['docs']
+    titles = {entry['location']: entry['title'] for entry in index if '#' not in entry['location']}
+    assert titles.keys() == pages.keys()
+    assert all(titles.values())
+    assert len({*titles.values()}) == len(titles)
 
 
 def test_nothing_is_fetched_from_elsewhere(site):
