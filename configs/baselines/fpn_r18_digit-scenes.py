@@ -1,6 +1,6 @@
 # ResNet-18 at half width with FPN on the embedded scenes.
 # mIoU 89.87, 88.79, 91.24 % (seeds 0, 1, 2), 6.0 min: AMD EPYC, 1 thread, torch 2.14.1.
-# python tools/train.py configs/baselines/fpn_r18_digit-scenes.py --cfg-options randomness.seed=0
+# vt train fpn_r18_digit-scenes seed=0
 _base_ = [
     '../_base_/models/fpn_r18-half.py',
     '../_base_/datasets/digit-scenes.py',

@@ -1,5 +1,5 @@
 # ResNet-18 on CIFAR-100. Not trained here yet.
-# python tools/train.py configs/baselines/resnet18_1xb128-90e_cifar100.py
+# vt train resnet18_1xb128-90e_cifar100
 _base_ = [
     '../_base_/models/resnet18.py',
     '../_base_/datasets/cifar100_bs128.py',

@@ -1,6 +1,5 @@
 # ResNet-18 on any folder of images, <data_root>/{train,val}/<class>/, with VT-ResNet-18's recipe.
-# python tools/train.py configs/baselines/resnet18_1xb32-90e_image-folder.py \
-#     --cfg-options data_root=<folder>
+# vt train resnet18_1xb32-90e_image-folder data=<folder>
 _base_ = [
     '../_base_/models/resnet18.py',
     '../_base_/datasets/image_folder_bs32.py',

@@ -1,6 +1,6 @@
 # ResNet-18 on the embedded digits.
 # Top-1 99.72, 99.72, 99.17 % (seeds 0, 1, 2), 3.6 min: AMD EPYC, 1 thread, torch 2.14.1.
-# python tools/train.py configs/baselines/resnet18_digits.py --cfg-options randomness.seed=0
+# vt train resnet18_digits seed=0
 _base_ = [
     '../_base_/models/resnet18.py',
     '../_base_/datasets/digits.py',

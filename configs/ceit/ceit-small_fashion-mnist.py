@@ -1,5 +1,5 @@
 # CeiT-S on Fashion-MNIST, enlarged to 64x64. Two epochs: projects/small_data.
-# python tools/train.py configs/ceit/ceit-small_fashion-mnist.py
+# vt train ceit-small_fashion-mnist
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-64px.py', '../_base_/models/ceit-small.py']
 
 model = _base_.architecture

@@ -1,5 +1,5 @@
 # CSWin-T on ImageNet-1k with DeiT's recipe.
-# python tools/train.py configs/cswin/cswin-tiny_16xb64-300e_in1k.py
+# vt train cswin-tiny_16xb64-300e_in1k
 _base_ = ['../_base_/recipes/deit_in1k.py', '../_base_/models/cswin-tiny.py']
 
 model = _base_.architecture

@@ -1,5 +1,5 @@
 # CSWin-T on Fashion-MNIST, enlarged to 64x64. Two epochs: projects/small_data.
-# python tools/train.py configs/cswin/cswin-tiny_fashion-mnist.py
+# vt train cswin-tiny_fashion-mnist
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-64px.py', '../_base_/models/cswin-tiny.py']
 
 model = _base_.architecture

@@ -1,5 +1,5 @@
 # DeepViT-S on ImageNet-1k with DeiT's recipe.
-# python tools/train.py configs/deepvit/deepvit-small_16xb64-300e_in1k.py
+# vt train deepvit-small_16xb64-300e_in1k
 _base_ = ['../_base_/recipes/deit_in1k.py', '../_base_/models/deepvit-small.py']
 
 model = _base_.architecture

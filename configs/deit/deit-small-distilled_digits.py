@@ -1,7 +1,7 @@
 # DeiT-S with a distillation token on the embedded digits.
 # Top-1 98.89 % (seeds 0), 5.7 min, bfloat16: AMD EPYC, 1 thread, torch 2.14.1.
-# python tools/train.py configs/baselines/resnet18_digits.py
-# python tools/train.py configs/deit/deit-small-distilled_digits.py
+# vt train resnet18_digits
+# vt train deit-small-distilled_digits
 _base_ = ['../_base_/recipes/tokens_digits.py', '../_base_/models/deit-small-distilled.py']
 
 model = _base_.architecture

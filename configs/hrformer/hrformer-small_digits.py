@@ -1,6 +1,6 @@
 # HRFormer-S on the embedded digits, at 56x56.
 # Top-1 99.44 % (seeds 0), 47.6 min, bfloat16: AMD EPYC, 1 thread, torch 2.14.1.
-# python tools/train.py configs/hrformer/hrformer-small_digits.py
+# vt train hrformer-small_digits
 _base_ = ['../_base_/recipes/tokens_digits-56px.py', '../_base_/models/hrformer-small.py']
 
 model = _base_.architecture

@@ -1,5 +1,5 @@
 # HSwin-T on Fashion-MNIST, enlarged to 56x56. Two epochs: projects/small_data.
-# python tools/train.py configs/hswin/hswin-tiny_fashion-mnist.py
+# vt train hswin-tiny_fashion-mnist
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-56px.py', '../_base_/models/hswin-tiny.py']
 
 model = _base_.architecture

@@ -1,5 +1,5 @@
 # LV-ViT-S on ImageNet-1k with DeiT's recipe.
-# python tools/train.py configs/lv_vit/lv-vit-small_16xb64-300e_in1k.py
+# vt train lv-vit-small_16xb64-300e_in1k
 _base_ = ['../_base_/recipes/deit_in1k.py', '../_base_/models/lv-vit-small.py']
 
 model = _base_.architecture

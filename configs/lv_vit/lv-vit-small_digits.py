@@ -1,7 +1,7 @@
 # LV-ViT-S on the embedded digits, with labels of patches by a ResNet-18.
 # Top-1 99.17 % (seeds 0), 10.2 min, bfloat16: AMD EPYC, 1 thread, torch 2.14.1.
-# python tools/train.py configs/baselines/resnet18_digits.py
-# python tools/train.py configs/lv_vit/lv-vit-small_digits.py
+# vt train resnet18_digits
+# vt train lv-vit-small_digits
 _base_ = ['../_base_/recipes/tokens_digits.py', '../_base_/models/lv-vit-small.py']
 
 model = _base_.architecture

@@ -1,6 +1,6 @@
 # LV-ViT-S without labels for patches, which need a teacher, on Fashion-MNIST, enlarged to 64x64.
 # Two epochs: projects/small_data.
-# python tools/train.py configs/lv_vit/lv-vit-small_fashion-mnist.py
+# vt train lv-vit-small_fashion-mnist
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-64px.py', '../_base_/models/lv-vit-small.py']
 
 model = _base_.architecture

@@ -1,5 +1,5 @@
 # MSG-T on Fashion-MNIST, enlarged to 56x56. Two epochs: projects/small_data.
-# python tools/train.py configs/msg/msg-tiny_fashion-mnist.py
+# vt train msg-tiny_fashion-mnist
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-56px.py', '../_base_/models/msg-tiny.py']
 
 model = _base_.architecture

@@ -1,5 +1,5 @@
 # MViT-B, 64 frames, every 3rd, on Kinetics-400. Published: 36.6 M, 455 G, top-1 81.2; not trained here.
-# python tools/train.py configs/mvit/mvit-base-64x3_k400.py
+# vt train mvit-base-64x3_k400
 _base_ = ['../_base_/recipes/mvit_kinetics.py', '../_base_/datasets/kinetics400_64x3.py']
 
 model = dict(backbone=dict(arch='base', num_frames=64))

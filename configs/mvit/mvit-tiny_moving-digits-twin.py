@@ -1,6 +1,6 @@
 # A small MViT on the control task of the moving digits, where every single frame shows the class, the digit.
 # Top-1 87.16, 84.13, 83.45 % (seeds 0, 1, 2), 1.2 min: AMD EPYC, 1 thread, torch 2.14.1.
-# python tools/train.py configs/mvit/mvit-tiny_moving-digits-twin.py
+# vt train mvit-tiny_moving-digits-twin
 _base_ = ['mvit-tiny_moving-digits.py']
 
 model = dict(head=dict(num_classes=10))

@@ -1,6 +1,6 @@
 # A small ViT on the control task of the moving digits, where every single frame shows the class, the digit.
 # Top-1 89.65, 90.58, 91.46 % (seeds 0, 1, 2), 0.9 min: AMD EPYC, 1 thread, torch 2.14.1.
-# python tools/train.py configs/mvit/vit-tiny_moving-digits-twin.py
+# vt train vit-tiny_moving-digits-twin
 _base_ = ['vit-tiny_moving-digits.py']
 
 model = dict(head=dict(num_classes=10))

@@ -1,5 +1,5 @@
 # P2T-S on ImageNet-1k with DeiT's recipe.
-# python tools/train.py configs/p2t/p2t-small_16xb64-300e_in1k.py
+# vt train p2t-small_16xb64-300e_in1k
 _base_ = ['../_base_/recipes/deit_in1k.py', '../_base_/models/p2t-small.py']
 
 model = _base_.architecture

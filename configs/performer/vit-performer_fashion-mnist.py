@@ -1,5 +1,5 @@
 # ViT-S with Performer's attention on Fashion-MNIST, enlarged to 64x64. Two epochs: projects/small_data.
-# python tools/train.py configs/performer/vit-performer_fashion-mnist.py
+# vt train vit-performer_fashion-mnist
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-64px.py', '../_base_/models/vit-performer.py']
 
 model = _base_.architecture

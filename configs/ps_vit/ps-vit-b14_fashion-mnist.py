@@ -1,5 +1,5 @@
 # PS-ViT-B/14 on Fashion-MNIST, enlarged to 64x64. Two epochs: projects/small_data.
-# python tools/train.py configs/ps_vit/ps-vit-b14_fashion-mnist.py
+# vt train ps-vit-b14_fashion-mnist
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-64px.py', '../_base_/models/ps-vit-b14.py']
 
 model = _base_.architecture

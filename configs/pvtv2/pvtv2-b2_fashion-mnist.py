@@ -1,5 +1,5 @@
 # PVTv2-B2 on Fashion-MNIST, enlarged to 64x64. Two epochs: projects/small_data.
-# python tools/train.py configs/pvtv2/pvtv2-b2_fashion-mnist.py
+# vt train pvtv2-b2_fashion-mnist
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-64px.py', '../_base_/models/pvtv2-b2.py']
 
 model = _base_.architecture

@@ -1,5 +1,5 @@
 # ViT-S with ReZero on Fashion-MNIST, enlarged to 64x64. Two epochs: projects/small_data.
-# python tools/train.py configs/rezero/vit-rezero_fashion-mnist.py
+# vt train vit-rezero_fashion-mnist
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-64px.py', '../_base_/models/vit-rezero.py']
 
 model = _base_.architecture

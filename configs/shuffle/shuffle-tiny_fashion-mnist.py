@@ -1,5 +1,5 @@
 # Shuffle-T on Fashion-MNIST, enlarged to 56x56. Two epochs: projects/small_data.
-# python tools/train.py configs/shuffle/shuffle-tiny_fashion-mnist.py
+# vt train shuffle-tiny_fashion-mnist
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-56px.py', '../_base_/models/shuffle-tiny.py']
 
 model = _base_.architecture

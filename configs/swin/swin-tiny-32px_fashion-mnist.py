@@ -1,5 +1,5 @@
 # Swin of about ResNet-18's FLOPs on Fashion-MNIST. Two epochs: projects/small_data.
-# python tools/train.py configs/swin/swin-tiny-32px_fashion-mnist.py
+# vt train swin-tiny-32px_fashion-mnist
 _base_ = ['../_base_/recipes/tokens_fashion-mnist.py', '../_base_/models/swin-tiny_32px.py']
 
 model = _base_.architecture

@@ -1,5 +1,5 @@
 # Swin-T on ImageNet-1k with DeiT's recipe.
-# python tools/train.py configs/swin/swin-tiny_16xb64-300e_in1k.py
+# vt train swin-tiny_16xb64-300e_in1k
 _base_ = ['../_base_/recipes/deit_in1k.py', '../_base_/models/swin-tiny.py']
 
 model = _base_.architecture

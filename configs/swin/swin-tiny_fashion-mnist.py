@@ -1,5 +1,5 @@
 # Swin-T on Fashion-MNIST, enlarged to 56x56. Two epochs: projects/small_data.
-# python tools/train.py configs/swin/swin-tiny_fashion-mnist.py
+# vt train swin-tiny_fashion-mnist
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-56px.py', '../_base_/models/swin-tiny.py']
 
 model = _base_.architecture

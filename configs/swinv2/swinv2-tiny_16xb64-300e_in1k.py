@@ -1,5 +1,5 @@
 # Swin v2-T at 256x256 on ImageNet-1k with DeiT's recipe.
-# python tools/train.py configs/swinv2/swinv2-tiny_16xb64-300e_in1k.py
+# vt train swinv2-tiny_16xb64-300e_in1k
 _base_ = ['../_base_/recipes/deit_in1k.py', '../_base_/models/swinv2-tiny.py']
 
 model = _base_.architecture

@@ -1,5 +1,5 @@
 # Swin v2-T on Fashion-MNIST, enlarged to 64x64. Two epochs: projects/small_data.
-# python tools/train.py configs/swinv2/swinv2-tiny_fashion-mnist.py
+# vt train swinv2-tiny_fashion-mnist
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-64px.py', '../_base_/models/swinv2-tiny.py']
 
 model = _base_.architecture

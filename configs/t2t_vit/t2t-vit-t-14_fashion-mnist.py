@@ -1,5 +1,5 @@
 # T2T-ViT_t-14 on Fashion-MNIST, enlarged to 64x64. Two epochs: projects/small_data.
-# python tools/train.py configs/t2t_vit/t2t-vit-t-14_fashion-mnist.py
+# vt train t2t-vit-t-14_fashion-mnist
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-64px.py', '../_base_/models/t2t-vit-t-14.py']
 
 model = _base_.architecture

@@ -1,5 +1,5 @@
 # ViT-S with TokenLearner on Fashion-MNIST, enlarged to 64x64. Two epochs: projects/small_data.
-# python tools/train.py configs/tokenlearner/vit-tokenlearner_fashion-mnist.py
+# vt train vit-tokenlearner_fashion-mnist
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-64px.py', '../_base_/models/vit-tokenlearner.py']
 
 model = _base_.architecture

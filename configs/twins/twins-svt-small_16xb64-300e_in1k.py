@@ -1,5 +1,5 @@
 # Twins-SVT-S on ImageNet-1k with DeiT's recipe.
-# python tools/train.py configs/twins/twins-svt-small_16xb64-300e_in1k.py
+# vt train twins-svt-small_16xb64-300e_in1k
 _base_ = ['../_base_/recipes/deit_in1k.py', '../_base_/models/twins-svt-small.py']
 
 model = _base_.architecture

@@ -1,5 +1,5 @@
 # ViTAE-S on ImageNet-1k with DeiT's recipe.
-# python tools/train.py configs/vitae/vitae-small_16xb64-300e_in1k.py
+# vt train vitae-small_16xb64-300e_in1k
 _base_ = ['../_base_/recipes/deit_in1k.py', '../_base_/models/vitae-small.py']
 
 model = _base_.architecture

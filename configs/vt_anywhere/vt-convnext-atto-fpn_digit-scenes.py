@@ -1,6 +1,6 @@
 # ConvNeXt of atto size with VT modules instead of its last stage, with FPN on the embedded scenes.
 # mIoU 79.71 % (seeds 0), 5.1 min: AMD EPYC, 1 thread, torch 2.14.1.
-# python tools/train.py configs/vt_anywhere/vt-convnext-atto-fpn_digit-scenes.py
+# vt train vt-convnext-atto-fpn_digit-scenes
 _base_ = '../baselines/fpn_r18_digit-scenes.py'
 
 model = dict(

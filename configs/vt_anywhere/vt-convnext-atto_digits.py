@@ -1,6 +1,6 @@
 # ConvNeXt of atto size with VT modules instead of its last stage, on the embedded digits.
 # Top-1 99.17 % (seeds 0), 1.5 min: AMD EPYC, 1 thread, torch 2.14.1.
-# python tools/train.py configs/vt_anywhere/vt-convnext-atto_digits.py
+# vt train vt-convnext-atto_digits
 _base_ = '../_base_/models/vt-anywhere_digits.py'
 
 model = dict(

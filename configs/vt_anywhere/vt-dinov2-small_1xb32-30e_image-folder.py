@@ -1,6 +1,6 @@
 # VT modules on the map of a frozen DINOv2-S/14, on any folder of images: docs/how-to/other-backbones.md.
 # Not trained here yet.
-# python tools/train.py configs/vt_anywhere/vt-dinov2-small_1xb32-30e_image-folder.py
+# vt train vt-dinov2-small_1xb32-30e_image-folder
 _base_ = ['../_base_/models/dinov2-small.py', '../_base_/recipes/fine_tune_image-folder.py']
 
 model = dict(

@@ -1,6 +1,6 @@
 # PVTv2-B0 with VT modules instead of its last stage, on the embedded digits.
 # Top-1 98.89 % (seeds 0), 1.6 min: AMD EPYC, 1 thread, torch 2.14.1.
-# python tools/train.py configs/vt_anywhere/vt-pvtv2-b0_digits.py
+# vt train vt-pvtv2-b0_digits
 _base_ = ['../_base_/models/vt-anywhere_digits.py', '../_base_/models/pvtv2-b2.py']
 
 first, second, third, _ = _base_.architecture.backbone.stages

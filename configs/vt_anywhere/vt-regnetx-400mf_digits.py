@@ -1,6 +1,6 @@
 # RegNetX-400MF with VT modules instead of its last stage, on the embedded digits.
 # Top-1 99.17 % (seeds 0), 0.7 min: AMD EPYC, 1 thread, torch 2.14.1.
-# python tools/train.py configs/vt_anywhere/vt-regnetx-400mf_digits.py
+# vt train vt-regnetx-400mf_digits
 _base_ = '../_base_/models/vt-anywhere_digits.py'
 
 model = dict(

@@ -1,6 +1,6 @@
 # A small Swin with VT modules instead of its last stage, on the embedded digits.
 # Top-1 98.89 % (seeds 0), 4.2 min: AMD EPYC, 1 thread, torch 2.14.1.
-# python tools/train.py configs/vt_anywhere/vt-swin-small_digits.py
+# vt train vt-swin-small_digits
 _base_ = '../_base_/models/vt-anywhere_digits.py'
 
 model = dict(

@@ -1,5 +1,5 @@
 # The small classifier with a class token on the embedded digits at 32x32. Not fully trained here yet.
-# python tools/train.py configs/vt_cls/vt-cls_digits.py --cfg-options randomness.seed=0
+# vt train vt-cls_digits seed=0
 _base_ = [
     '../_base_/models/vt-cls_r18.py',
     '../_base_/datasets/digits_32x32.py',

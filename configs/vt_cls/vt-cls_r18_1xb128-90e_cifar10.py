@@ -1,5 +1,5 @@
 # The small classifier with a class token on CIFAR-10. Not trained here yet.
-# python tools/train.py configs/vt_cls/vt-cls_r18_1xb128-90e_cifar10.py
+# vt train vt-cls_r18_1xb128-90e_cifar10
 _base_ = [
     '../_base_/models/vt-cls_r18.py',
     '../_base_/datasets/cifar10_bs128.py',

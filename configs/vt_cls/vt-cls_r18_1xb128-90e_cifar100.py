@@ -1,5 +1,5 @@
 # The small classifier with a class token on CIFAR-100. Not trained here yet.
-# python tools/train.py configs/vt_cls/vt-cls_r18_1xb128-90e_cifar100.py
+# vt train vt-cls_r18_1xb128-90e_cifar100
 _base_ = [
     '../_base_/models/vt-cls_r18.py',
     '../_base_/datasets/cifar100_bs128.py',

@@ -1,6 +1,6 @@
 # FPN on VT-ResNet-18 at half width, with the tuned recipe, on the embedded scenes, with tokens only in the backbone.
 # mIoU 91.48, 90.62 % (seeds 0, 1), 3.4 min, bfloat16: Intel(R) Xeon(R) Processor, 1 thread, torch 2.14.1.
-# python tools/train.py configs/vt_fpn/fpn_vt-r18-tuned_digit-scenes.py --cfg-options randomness.seed=0
+# vt train fpn_vt-r18-tuned_digit-scenes seed=0
 _base_ = [
     '../baselines/fpn_r18_digit-scenes.py',
     '../_base_/recipes/tuned_adamw.py',

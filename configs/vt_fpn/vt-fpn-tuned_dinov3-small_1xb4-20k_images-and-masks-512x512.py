@@ -1,7 +1,6 @@
 # VT-FPN on a pyramid of a frozen DINOv3-S/16's map, on any folder of images and masks: docs/how-to/other-backbones.md.
 # Not trained here yet.
-# python tools/train.py configs/vt_fpn/vt-fpn-tuned_dinov3-small_1xb4-20k_images-and-masks-512x512.py \
-#     --cfg-options data_root=<folder>
+# vt train vt-fpn-tuned_dinov3-small_1xb4-20k_images-and-masks-512x512 data=<folder>
 _base_ = [
     '../_base_/models/dinov3-small.py',
     '../_base_/parts/vt-fpn-pyramid_384.py',

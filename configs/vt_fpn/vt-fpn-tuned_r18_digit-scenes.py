@@ -1,6 +1,6 @@
 # VT-FPN on the embedded scenes with the tuned recipe: docs/training.md.
 # mIoU 91.60, 91.90, 90.61 % (seeds 0, 1, 2), 4.6 min: AMD EPYC, 1 thread, torch 2.14.1.
-# python tools/train.py configs/vt_fpn/vt-fpn-tuned_r18_digit-scenes.py --cfg-options randomness.seed=0
+# vt train vt-fpn-tuned_r18_digit-scenes seed=0
 _base_ = [
     'vt-fpn_r18_digit-scenes.py',
     '../_base_/recipes/tuned_scenes.py',

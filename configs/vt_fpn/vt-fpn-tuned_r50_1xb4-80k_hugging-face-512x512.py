@@ -1,7 +1,6 @@
 # ResNet-50 with VT-FPN on images and masks of a data set that Hugging Face's library `datasets` saved, from
 # ImageNet weights, with the tuned recipe: docs/training.md.
-# python tools/train.py configs/vt_fpn/vt-fpn-tuned_r50_1xb4-80k_hugging-face-512x512.py \
-#     --cfg-options data_root=<data set>
+# vt train vt-fpn-tuned_r50_1xb4-80k_hugging-face-512x512 data=<folder>
 # Set classes of each data set in a config that inherits this one: docs/commands.md#your-own-data.
 _base_ = [
     '../_base_/models/fpn_r50.py',

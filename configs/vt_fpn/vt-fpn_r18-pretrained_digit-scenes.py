@@ -1,7 +1,7 @@
 # VT-FPN on the embedded scenes, on a ResNet-18 at half width pretrained on five of the digits.
 # Scores: docs/training.md.
-# python tools/train.py configs/baselines/resnet18-half_five-digits.py
-# python tools/train.py configs/vt_fpn/vt-fpn_r18-pretrained_digit-scenes.py
+# vt train resnet18-half_five-digits
+# vt train vt-fpn_r18-pretrained_digit-scenes
 _base_ = 'vt-fpn_r18_digit-scenes.py'
 
 checkpoint = 'work_dirs/resnet18-half_five-digits/epoch_10.pth'

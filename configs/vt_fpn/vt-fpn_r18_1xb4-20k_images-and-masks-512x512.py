@@ -1,6 +1,5 @@
 # ResNet-18 with VT-FPN on any folder of images and masks, from ImageNet weights.
-# python tools/train.py configs/vt_fpn/vt-fpn_r18_1xb4-20k_images-and-masks-512x512.py \
-#     --cfg-options data_root=<folder>
+# vt train vt-fpn_r18_1xb4-20k_images-and-masks-512x512 data=<folder>
 _base_ = [
     '../_base_/models/fpn_r18.py',
     '../_base_/datasets/images-and-masks_512x512.py',

@@ -1,6 +1,5 @@
 # ResNet-50 with VT-FPN on any folder of images and masks, from ImageNet weights.
-# python tools/train.py configs/vt_fpn/vt-fpn_r50_1xb4-20k_images-and-masks-512x512.py \
-#     --cfg-options data_root=<folder>
+# vt train vt-fpn_r50_1xb4-20k_images-and-masks-512x512 data=<folder>
 _base_ = 'vt-fpn_r18_1xb4-20k_images-and-masks-512x512.py'
 
 model = dict(

@@ -1,7 +1,6 @@
 # ResNet-50 with VT-FPN on images and masks of a data set that Hugging Face's library `datasets` saved. load_from
 # starts from a trained segmentor; without it the backbone starts from ImageNet weights.
-# python tools/train.py configs/vt_fpn/vt-fpn_r50_1xb4-80k_hugging-face-512x512.py \
-#     --cfg-options data_root=<data set> load_from=<checkpoint>
+# vt train vt-fpn_r50_1xb4-80k_hugging-face-512x512 data=<folder> weights=<checkpoint>
 # Set classes of each data set in a config that inherits this one: docs/commands.md#your-own-data.
 _base_ = [
     '../_base_/models/fpn_r50.py',

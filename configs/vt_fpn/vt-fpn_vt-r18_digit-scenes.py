@@ -1,6 +1,6 @@
 # VT-ResNet-18 at half width with VT-FPN on the embedded scenes, with visual tokens in backbone and neck.
 # Not trained here yet.
-# python tools/train.py configs/vt_fpn/vt-fpn_vt-r18_digit-scenes.py
+# vt train vt-fpn_vt-r18_digit-scenes
 _base_ = 'vt-fpn_r18_digit-scenes.py'
 
 model = dict(

@@ -1,8 +1,7 @@
 # VT-ResNet-18 with the paper's advanced recipe (section 5.2), scaled down to the embedded digits, with a ResNet-18 as
 # the teacher. It demonstrates the recipe; it does not improve the score.
-# python tools/train.py configs/baselines/resnet18_digits.py
-# python tools/train.py configs/vt_resnet/vt-resnet18-advanced_digits.py \
-#     --cfg-options model.teacher_checkpoint=work_dirs/resnet18_digits/epoch_15.pth
+# vt train resnet18_digits
+# vt train vt-resnet18-advanced_digits model.teacher_checkpoint=work_dirs/resnet18_digits/epoch_15.pth
 _base_ = [
     '../_base_/models/vt-resnet18_distilled.py',
     '../_base_/datasets/digits.py',

@@ -1,5 +1,5 @@
 # VT-ResNet-18 at half width on the embedded digits, for the ablations. Scores: projects/relations/ablations.md.
-# python tools/train.py configs/vt_resnet/vt-resnet18-half_digits.py --cfg-options randomness.seed=0
+# vt train vt-resnet18-half_digits seed=0
 _base_ = [
     '../_base_/models/vt-resnet18-half.py',
     '../_base_/datasets/digits_32x32.py',

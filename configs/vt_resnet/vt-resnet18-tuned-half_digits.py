@@ -1,6 +1,6 @@
 # VT-ResNet-18 at half width on the embedded digits with the tuned recipe: docs/training.md.
 # Top-1 100.00, 99.44, 99.44, 99.72 % (seeds 0, 1, 2, 3), 0.7 min: AMD EPYC, 1 thread, torch 2.14.1.
-# python tools/train.py configs/vt_resnet/vt-resnet18-tuned-half_digits.py --cfg-options randomness.seed=0
+# vt train vt-resnet18-tuned-half_digits seed=0
 _base_ = [
     'vt-resnet18-half_digits.py',
     '../_base_/recipes/tuned_adamw.py',

@@ -1,7 +1,6 @@
 # VT-ResNet-18 on images and labels of a data set that Hugging Face's library `datasets` saved, with the tuned
 # recipe: docs/training.md.
-# python tools/train.py configs/vt_resnet/vt-resnet18-tuned_1xb32-90e_hugging-face.py \
-#     --cfg-options data_root=<data set>
+# vt train vt-resnet18-tuned_1xb32-90e_hugging-face data=<folder>
 _base_ = [
     '../_base_/models/vt-resnet18.py',
     '../_base_/datasets/hugging-face_bs32.py',

@@ -1,7 +1,6 @@
 # VT-ResNet-18 on any folder of small images, from 32x32 to about 125x125, with the tuned recipe: docs/training.md. It
 # has 8 tokens of 256 channels. The published 16 of 1,024 would cost more than the stage of ResNet-18 they replace.
-# python tools/train.py configs/vt_resnet/vt-resnet18-tuned_1xb32-90e_image-folder-64px.py \
-#     --cfg-options data_root=<folder>
+# vt train vt-resnet18-tuned_1xb32-90e_image-folder-64px data=<folder>
 _base_ = ['../_base_/models/vt-resnet18.py', '../_base_/recipes/scratch_vt-resnet_image-folder.py']
 
 image_size = 64

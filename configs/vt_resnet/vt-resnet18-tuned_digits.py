@@ -1,6 +1,6 @@
 # VT-ResNet-18 on the embedded digits with the tuned recipe: docs/training.md.
 # Top-1 100.00, 100.00, 99.44 % (seeds 0, 1, 2), 1.9 min: AMD EPYC, 1 thread, torch 2.14.1.
-# python tools/train.py configs/vt_resnet/vt-resnet18-tuned_digits.py --cfg-options randomness.seed=0
+# vt train vt-resnet18-tuned_digits seed=0
 _base_ = [
     'vt-resnet18_digits.py',
     '../_base_/recipes/tuned_adamw.py',

@@ -1,5 +1,5 @@
 # VT-ResNet-18 on CIFAR-10. Not trained here yet.
-# python tools/train.py configs/vt_resnet/vt-resnet18_1xb128-90e_cifar10.py
+# vt train vt-resnet18_1xb128-90e_cifar10
 _base_ = [
     '../_base_/models/vt-resnet18.py',
     '../_base_/datasets/cifar10_bs128.py',

@@ -1,5 +1,5 @@
 # VT-ResNet-18 on CIFAR-100. Not trained here yet.
-# python tools/train.py configs/vt_resnet/vt-resnet18_1xb128-90e_cifar100.py
+# vt train vt-resnet18_1xb128-90e_cifar100
 _base_ = [
     '../_base_/models/vt-resnet18.py',
     '../_base_/datasets/cifar100_bs128.py',

@@ -1,7 +1,6 @@
 # VT-ResNet-18 on images and labels of a data set that Hugging Face's library `datasets` saved.
 # The recipe is that of image folders; load_from starts from trained weights.
-# python tools/train.py configs/vt_resnet/vt-resnet18_1xb32-90e_hugging-face.py \
-#     --cfg-options data_root=<data set> load_from=<checkpoint>
+# vt train vt-resnet18_1xb32-90e_hugging-face data=<folder> weights=<checkpoint>
 _base_ = [
     '../_base_/models/vt-resnet18.py',
     '../_base_/datasets/hugging-face_bs32.py',

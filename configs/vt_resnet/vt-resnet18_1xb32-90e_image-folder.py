@@ -1,6 +1,5 @@
 # VT-ResNet-18 on any folder of images, <data_root>/{train,val}/<class>/, with the paper's default recipe.
-# python tools/train.py configs/vt_resnet/vt-resnet18_1xb32-90e_image-folder.py \
-#     --cfg-options data_root=<folder>
+# vt train vt-resnet18_1xb32-90e_image-folder data=<folder>
 _base_ = [
     '../_base_/models/vt-resnet18.py',
     '../_base_/datasets/image_folder_bs32.py',

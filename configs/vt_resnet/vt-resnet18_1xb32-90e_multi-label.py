@@ -1,6 +1,5 @@
 # VT-ResNet-18 on images with several labels each, listed in <data_root>/train.csv and val.csv.
-# python tools/train.py configs/vt_resnet/vt-resnet18_1xb32-90e_multi-label.py \
-#     --cfg-options data_root=<folder>
+# vt train vt-resnet18_1xb32-90e_multi-label data=<folder>
 _base_ = [
     '../_base_/models/vt-resnet18.py',
     '../_base_/datasets/multi_label_bs32.py',

@@ -1,6 +1,6 @@
 # VT-ResNet-18 on the embedded digits.
 # Top-1 99.72, 99.17, 98.89 % (seeds 0, 1, 2), 2.6 min: AMD EPYC, 1 thread, torch 2.14.1.
-# python tools/train.py configs/vt_resnet/vt-resnet18_digits.py --cfg-options randomness.seed=0
+# vt train vt-resnet18_digits seed=0
 _base_ = [
     '../_base_/models/vt-resnet18.py',
     '../_base_/datasets/digits.py',

@@ -8,7 +8,7 @@ from textwrap import fill
 
 from rich.progress import track
 
-from vt.engine.config.steps import read_config
+from vt.engine.config.pretrained import LIBRARIES, PUBLISHED
 from vt.files import ROOT
 
 from . import markdown
@@ -127,7 +127,7 @@ def _header(model: dict) -> tuple[str, list[str]]:
     """The first sentence of a config, and the commands that its header names."""
     lines = (ROOT / model['Config']).read_text().splitlines()
     lines = [line[2:] for line in takewhile(lambda line: line.startswith('# '), lines)]
-    commands = [line for line in lines if line.startswith(('python ', 'bash '))]
+    commands = [line for line in lines if line.startswith('vt ')]
     return SENTENCE.match(' '.join(lines))[0], commands
 
 
@@ -139,27 +139,14 @@ def _plainest(models: list[dict], folder: str) -> dict:
 
 def _commands(example: dict, parallel: dict | None) -> list[str]:
     """How to train and test the one, and how to train the other in several processes."""
-    path = example['Config']
-    loop = read_config(str(ROOT / path)).train_cfg
-    last = f'epoch_{loop["max_epochs"]}' if 'max_epochs' in loop else f'iter_{loop["max_iters"]}'
-    commands = _header(example)[1] or [f'python tools/train.py {path}']
-    commands.append(f'python tools/test.py {path} work_dirs/{example["Name"]}/{last}.pth')
+    commands = [*(_header(example)[1] or [f'vt train {example["Name"]}']), f'vt test work_dirs/{example["Name"]}']
     if parallel:
-        commands.append(f'bash tools/dist_train.sh {parallel["Config"]} {PROCESSES.search(parallel["Name"])[1]}')
+        commands.append(f'vt dist-train {parallel["Name"]} {PROCESSES.search(parallel["Name"])[1]}')
     return commands
 
 
-def _weights(models: list[dict], named: dict[str, str]) -> list[tuple[str, str, str, str]]:
-    """Models with public weights: config, module and call that give them, none if they have an address; their file."""
-    found = []
-    for model in models:
-        entry = read_survey_models().get(model['Name'].removesuffix('_16xb64-300e_in1k'), {})
-        reference = entry.get('reference') if entry.get('backbone_of') != 'MMPretrain' else None
-        if not (public := named.get(model['Name'], reference)):
-            continue
-        module, _, function = public.rpartition('.')
-        call = f"{public}(weights='DEFAULT')" if module else f"timm.create_model('{public}', pretrained=True)"
-        address = '://' in public
-        checkpoint = public if address else f'{function}.pth'
-        found.append((model['Config'], module or 'timm', '' if address else call, checkpoint))
-    return found
+def _weights(models: list[dict], others: dict[str, str]) -> list[tuple[str, str]]:
+    """Names of models with public weights, and the libraries that have them; of ``others`` those of a part."""
+    published = {name: zip(LIBRARIES, found) for name, found in PUBLISHED.items()}
+    known = {name: next(library for library, found in pairs if found) for name, pairs in published.items()} | others
+    return [(model['Name'], known[model['Name']]) for model in models if model['Name'] in known]

@@ -26,7 +26,7 @@ from .components import read_survey_models
 from .markdown import Rows, config_path
 
 DEIT = '{}_16xb64-300e_in1k'
-NOTES = re.compile(r'Source: (?P<source>.+?)\.? Remaining: (?P<remaining>.+?)\.?(?: python .+| bash .+)?$')
+NOTES = re.compile(r'Source: (?P<source>.+?)\.? Remaining: (?P<remaining>.+?)\.?(?: vt .+| bash .+)?$')
 FIRST = 'deit-small'  # the model whose recipe is the first row of the table
 
 

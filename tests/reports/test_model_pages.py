@@ -3,18 +3,18 @@
 import re
 from contextlib import redirect_stdout
 from io import StringIO
+from pathlib import Path
 
 import pytest
-import timm
-import torch
 from mmpretrain.apis import ModelHub
 from tool_runner import ROOT
 
 from docs.reports import forward_files, metafiles, model_pages
-from vt.engine.config.check_settings import check_config
+from vt.apis.model_zoo import find_source
 from vt.engine.config.steps import read_config
-from vt.engine.run.launch import build_model
 
+CALL = re.compile(r'^vt (?:dist-)?train (\S+)(?: weights=(\w+))?', re.M)
+HEADER = re.compile(r'^# vt train (\S+)', re.M)
 FEW = ('vt-resnet18_digits', 'vt-fpn_r18_digit-scenes', 'mvit-tiny_moving-digits', 'vt-cls_r18_1xb128-90e_cifar10')
 FEW += ('vt-resnet18_8xb256-400e-distill_in1k', 'swin-tiny_16xb64-300e_in1k')
 
@@ -48,19 +48,19 @@ def test_every_base_config_has_its_files():
     assert all((ROOT / file).exists() for files in recorded.values() for file in files if file.startswith('vt/'))
 
 
-def test_a_backbone_starts_from_timms_weights_as_its_page_says(tmp_path):
-    page = (ROOT / 'configs/swin/README.md').read_text()
-    (name,) = re.findall(r"timm\.create_model\('(\w+)', pretrained=True\)", page)
-    options = dict(re.findall(r'(model\.backbone\.init_cfg\.\w+)=(\S+)', page))
-    assert options['model.backbone.init_cfg.checkpoint'] == f'{name}.pth'
-    public = timm.create_model(name)
-    torch.save(public.state_dict(), tmp_path / f'{name}.pth')
-    options['model.backbone.init_cfg.checkpoint'] = str(tmp_path / f'{name}.pth')
-    cfg = read_config(str(ROOT / 'configs/swin/swin-tiny_16xb64-300e_in1k.py'), options)
-    check_config(cfg, options)
-    model = build_model(cfg)
-    model.init_weights()
-    assert torch.equal(model.backbone.stages[0].embed.projection.weight, public.patch_embed.proj.weight)
+def test_models_are_called_as_pages_and_headers_say():
+    known = {path.stem: path for path in (ROOT / 'configs').rglob('*.py') if '_base_' not in path.parts}
+    headers = {path.stem: HEADER.findall(path.read_text()) for path in known.values()}
+    assert len([*filter(None, headers.values())]) > 200
+    assert [name for name, own in headers.items() if own and (own[-1] != name or not {*own} <= known.keys())] == []
+    calls = [call for page in (ROOT / 'configs').rglob('README.md') for call in CALL.findall(page.read_text())]
+    assert len(calls) > 80
+    for name, library in calls:
+        assert Path(find_source(name)) == known[name]
+        if library:
+            cfg = read_config(str(known[name]), dict(weights=library))
+            start = cfg.load_from or cfg.model.backbone.init_cfg.checkpoint
+            assert start.startswith(f'{library}://')
 
 
 def test_the_librarys_reader_finds_no_fault():

@@ -1,5 +1,5 @@
 # Table 10: ViT-B with a second scale, after six blocks. Published: 111.1 G.
-# python tools/train.py configs/mvit/ablations/table10_two-scales_k400.py
+# vt train table10_two-scales_k400
 _base_ = '../vit-base-16x4_k400.py'
 
 model = dict(backbone=dict(arch=dict(depths=(6, 6))))

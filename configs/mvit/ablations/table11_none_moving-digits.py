@@ -1,5 +1,5 @@
 # Table 11: no positions.
-# python tools/train.py configs/mvit/ablations/table11_none_moving-digits.py
+# vt train table11_none_moving-digits
 _base_ = '../mvit-tiny_moving-digits.py'
 
 model = dict(backbone=dict(position=None))

@@ -1,5 +1,5 @@
 # Table 11: positions only in space.
-# python tools/train.py configs/mvit/ablations/table11_space_moving-digits.py
+# vt train table11_space_moving-digits
 _base_ = '../mvit-tiny_moving-digits.py'
 
 model = dict(backbone=dict(position=dict(type='vt.SeparatePosition', time=False)))

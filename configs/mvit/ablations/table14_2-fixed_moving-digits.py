@@ -1,5 +1,5 @@
 # Table 14: keys and values pooled by 2x2 in every stage.
-# python tools/train.py configs/mvit/ablations/table14_2-fixed_moving-digits.py
+# vt train table14_2-fixed_moving-digits
 _base_ = '../mvit-tiny_moving-digits.py'
 
 model = dict(backbone=dict(key_value_stride=2, adaptive=False))

@@ -1,6 +1,6 @@
 # Table A.1: unnormalised skip connections where the number of channels changes. Published: top-1 74.6 (77.2 with
 # normalised ones).
-# python tools/train.py configs/mvit/ablations/tableA1_raw_k400.py
+# vt train tableA1_raw_k400
 _base_ = '../mvit-base-16x4-max_k400.py'
 
 model = dict(backbone=dict(skip='raw'))

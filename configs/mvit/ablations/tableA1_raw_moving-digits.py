@@ -1,5 +1,5 @@
 # Table A.1: unnormalised skip connections where the number of channels changes.
-# python tools/train.py configs/mvit/ablations/tableA1_raw_moving-digits.py
+# vt train tableA1_raw_moving-digits
 _base_ = '../mvit-tiny_moving-digits.py'
 
 model = dict(backbone=dict(skip='raw'))
