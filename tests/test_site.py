@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import yaml
 from apis.published_files import put_in_hub, put_in_torch_home
+from browser import open_browser, show_as
 from page_blocks import read_blocks, run_page
 from site_pages import UNREAD, Page, find_faults
 from tool_runner import ROOT, call, succeed
@@ -99,6 +100,18 @@ def test_search_finds_every_page(site, pages):
     assert titles.keys() == pages.keys()
     assert all(titles.values())
     assert len({*titles.values()}) == len(titles)
+
+
+@pytest.mark.slow
+def test_no_page_scrolls_sideways_on_a_phone(site, pages):
+    with open_browser() as browser:
+        show_as(browser, 390, 'light')
+        for path in pages:
+            browser.get((site / path).as_uri())
+            widths = browser.execute_script(
+                'const root = document.documentElement; return [root.scrollWidth, innerWidth]'
+            )
+            assert widths == [390, 390], path
 
 
 def test_nothing_is_fetched_from_elsewhere(site):
