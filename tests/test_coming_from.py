@@ -30,7 +30,7 @@ from vt.engine.config.short_names import SHORT_NAMES
 from vt.engine.config.steps import RunOptions, prepare
 from vt.key_values import parse_options
 
-PAGES = ('mmpretrain', 'timm')
+PAGES = ('mmpretrain', 'timm', 'torchvision', 'ultralytics')
 # Flags of timm's train.py, which its package does not contain: what reads them, and the name of the argument there.
 READ_BY = {
     '--pretrained': (timm.create_model, 'pretrained'),
