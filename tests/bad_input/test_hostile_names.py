@@ -9,7 +9,8 @@ from bad_input.small_runs import FOLDER, refuse, train
 from tool_runner import assert_one_line, call, run, succeed
 
 from vt.analysis.tables import print_table, to_csv, to_markdown
-from vt.explorer.views import STYLE, View, render
+from vt.explorer.views import View
+from vt.pages import render
 
 RED = '\x1b[31mred\x1b[0m'
 NAMES = [RED, 'two\nlines', 'bell\a', '\x9b31m', '\u202eback', 'x' * 600, os.fsdecode(b'\xff')]
@@ -73,7 +74,7 @@ def test_reports_show_names_as_text():
     evil = '"><script>alert(1)</script>\'&'
     view = View(evil, evil, evil, rows=[{evil: evil, 'share': evil}])
     module = (evil, [[view], [view]])
-    page = render('report.html.j2', models=[evil], images=[(evil, [(evil, [view], [module])])], style=STYLE)
+    page = render('explorer/report.html.j2', models=[evil], images=[(evil, [(evil, [view], [module])])])
     assert '<script>alert' not in page
     assert evil not in page
     assert page.count('&lt;script&gt;alert(1)&lt;/script&gt;') > 10

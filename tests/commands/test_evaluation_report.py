@@ -9,15 +9,12 @@ import numpy as np
 import pytest
 import torch
 from commands.test_data_page import HOSTILE, Page, write
-from mmengine.config import Config
-from mmengine.registry import DefaultScope
 from PIL import Image
 from scipy.stats import binomtest
 from sklearn import metrics
 from tool_runner import assert_one_line, call, succeed
 
 from vt.commands.evaluation_report import IMAGES, compare_reports, read_curves
-from vt.engine.run.launch import build_model
 
 HEAT = ['--heat-maps'] if find_spec('pytorch_grad_cam') else []
 NAMES = sorted((HOSTILE.replace('/', ''), 'cat', 'dog'))
@@ -67,25 +64,6 @@ test_dataloader = dict(
 test_evaluator = dict(type='IoUMetric')
 test_cfg = dict()
 """.replace('NAMES', repr(NAMES))
-
-
-@pytest.fixture
-def work(tmp_path):
-    """A function that writes a config and weights of its model."""
-
-    def work(config):
-        (tmp_path / 'config.py').write_text(config)
-        torch.manual_seed(0)
-        with DefaultScope.overwrite_default_scope('mmpretrain'):
-            model = build_model(Config.fromfile(tmp_path / 'config.py'))
-        if hasattr(model, 'head'):  # predictions that differ
-            (features,) = model.eval().extract_feat(0.6 * torch.randn(8, 3, 32, 40) - 1)
-            model.head.fc.weight.data *= 300
-            model.head.fc.bias.data = -(model.head.fc.weight @ features.mean(dim=0)).data
-        torch.save(dict(state_dict=model.state_dict(), meta={}), tmp_path / 'weights.pth')
-        return tmp_path
-
-    return work
 
 
 def write_folders(root, number=9):

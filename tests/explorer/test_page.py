@@ -15,6 +15,7 @@ import pytest
 import torch
 from apis.small_models import make, sharpen
 from bad_input.hostile_images import png
+from browser import DARK, LIGHT, LOOKS, open_browser, show_as
 from forked_tools import ForkedTool
 from mmengine.dataset import pseudo_collate
 
@@ -181,24 +182,12 @@ def test_signals_end_it(number, plain, tmp_path):
 
 @pytest.fixture(scope='module')
 def page(served):
-    """The page in Chromium without a window; its tests are skipped where there is none."""
-    pytest.importorskip('selenium', reason='Selenium drives the browser: pip install selenium')
-    from selenium import webdriver
-
-    options, driver = webdriver.ChromeOptions(), shutil.which('chromedriver')
-    options.binary_location = shutil.which('chromium') or ''
-    if not options.binary_location or not driver:
-        pytest.skip('there is no Chromium with its driver here: apt-get install chromium chromium-driver')
-    for argument in ('--headless=new', '--no-sandbox', '--disable-dev-shm-usage', '--window-size=1300,1800'):
-        options.add_argument(argument)
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    try:
+    """The page in Chromium."""
+    with open_browser() as browser:
         browser.get(f'http://127.0.0.1:{served.port}')
         page = Page(browser, f'http://127.0.0.1:{served.port}')
         page.wait(lambda page: 'Shown: ' in page.text('#status'))
         yield page
-    finally:
-        browser.quit()
 
 
 @pytest.fixture(scope='module')
@@ -282,6 +271,18 @@ def test_what_is_no_image_is_one_line_and_the_page_goes_on(page, image, folder):
     assert (page.table('relation') == before).all()
     page.drop(image)
     page.wait_for('Shown: my own.png')
+
+
+@pytest.mark.parametrize('width', [390, 1400])
+def test_it_fits_phones_and_has_the_colours_of_the_reports(page, width):
+    found = []
+    for scheme in ('light', 'dark'):
+        show_as(page.driver, width, scheme)
+        page.driver.refresh()
+        page.wait(lambda page: 'Shown: ' in page.text('#status'))
+        found.append(page.driver.execute_script(LOOKS))
+    assert all(wide <= seen for wide, seen, *_ in found)
+    assert [colours for *_, colours in found] == [LIGHT, DARK]
 
 
 def test_an_event_takes_uploads_only_and_nothing_is_fetched(page, image):

@@ -67,7 +67,8 @@ def check_dataset(args: argparse.Namespace) -> None:
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         write_json(report, folder / 'data.json')
-        write_page(folder / 'index.html', name_of(args.config), report, sources, run.inputs.is_bgr)
+        name = (args.cfg_options or {}).get('data') or name_of(args.config)
+        write_page(folder / 'index.html', name, report, sources, run.inputs.is_bgr)
         print(f'written to {folder}')
     elif args.out:
         write_json(report, args.out)

@@ -7,7 +7,6 @@ from typing import Any
 
 import cv2
 import numpy as np
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from vt.analysis.figures import image_address, shrink
 from vt.data_checks.data import Source
@@ -15,34 +14,18 @@ from vt.data_checks.samples import Sample
 from vt.datasets.bands import as_rgb
 from vt.engine.hooks.visualization import colour
 from vt.files import write_atomically
-from vt.untrusted_text import printable
+from vt.pages import render
 from vt.video.decoders import open_video
 
 SIDE = 144  # of a thumbnail, in pixels
 CLASSES, EACH = 24, 4  # classes per split that are shown, and samples of each
 ROWS, LINES = 500, 200  # classes in the table, and problems
-MAX_NAME = 80
-TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-)
 Thumbnail = tuple[str, str]  # name of a file, and the image as a data URL
-
-
-def shown(value: Any, width: int = MAX_NAME) -> str:
-    """Return a value as text of a page: numbers, names, or a list of names."""
-    if isinstance(value, (int, np.integer)):
-        return f'{value:,}'
-    if isinstance(value, (float, np.floating)):
-        return f'{value:.2f}' if np.isfinite(value) else '-'
-    return printable(', '.join(value) or 'nothing' if isinstance(value, list) else value, width)
 
 
 def in_line(problem: dict[str, str]) -> str:
     """Return a problem of a report as one line."""
     return f'{problem["split"]}: {problem["file"]} {problem["message"]}'
-
-
-TEMPLATES.filters |= dict(shown=shown, in_line=in_line)
 
 
 def write_page(path: Path, config: str, report: dict, sources: Sequence[Source], bgr: bool) -> None:
@@ -51,8 +34,9 @@ def write_page(path: Path, config: str, report: dict, sources: Sequence[Source],
     ``bgr`` tells whether images in memory have OpenCV's channel order.
     """
     groups = [group for source in sources if source.labels for group in _groups(source, bgr)]
-    page = dict(config=config, side=SIDE, report=report, groups=groups, rows=ROWS, lines=LINES)
-    write_atomically(path, TEMPLATES.get_template('data_page.html.j2').render(page))
+    problems = {name: [in_line(each) for each in report[name][:LINES]] for name in ('problems', 'warnings')}
+    page = dict(config=config, side=SIDE, report=report, problems=problems, groups=groups, rows=ROWS)
+    write_atomically(path, render('commands/data_page.html.j2', **page))
 
 
 def _groups(source: Source, bgr: bool) -> Iterator[tuple[str, list[Thumbnail]]]:

@@ -45,9 +45,10 @@ from vt.engine.hooks.visualization import colour, visible
 from vt.engine.run.record import describe_origin
 from vt.errors import UserError
 from vt.files import NUMBER, read_json, write_atomically, write_json
+from vt.pages import render
 from vt.untrusted_text import composed, printable
 
-from .data_page import ROWS, TEMPLATES
+from .data_page import ROWS
 
 SIDE = 160  # of an image on the page, in pixels
 IMAGES, PAIRS = 24, 20  # images of each kind and pairs of classes on the page
@@ -153,8 +154,7 @@ class Report(Hook):
         write_json(describe_origin(next(self.model.parameters()).device) | record, self.folder / 'report.json', None)
         page['sheets'] = {title: [(each, self._draw(each)) for each in images] for title, images in ranked.items()}
         page |= dict(side=((3 if maps else 1) + bool(self.mapper)) * SIDE, mapper=self.mapper, scale=SCALE)
-        text = TEMPLATES.get_template('evaluation_report.html.j2').render(record | page)
-        write_atomically(self.folder / 'report.html', text)
+        write_atomically(self.folder / 'report.html', render('commands/evaluation_report.html.j2', **record | page))
         print(f'written to {self.folder}')
 
     def _draw(self, about: dict[str, Any]) -> str:

@@ -13,15 +13,26 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from vt.apis import ClassificationInferencer, SegmentationInferencer
 from vt.engine.reporting import describe
 from vt.errors import UserError
+from vt.pages import COLOURS, RULES, render
 from vt.untrusted_text import printable
 
 from .inspection import Inspection, ShownImage, inspect_image, open_image
-from .views import STYLE, Models, describe_module, describe_prediction, render
+from .views import Models, describe_module, describe_prediction
 
 HOST = '127.0.0.1'
 MAX_FILE_SIZE = '32mb'
 KEEP = 3600  # seconds after which uploads are deleted
-THEME = gr.themes.Default(font=['system-ui', 'sans-serif'], font_mono=['ui-monospace', 'monospace'])
+PLACES = dict(  # in Gradio's theme, of each colour
+    page=('body_background_fill', 'background_fill_primary'),
+    panel=('background_fill_secondary', 'block_background_fill', 'input_background_fill'),
+    line=('border_color_primary', 'block_border_color', 'input_border_color'),
+    text=('body_text_color', 'block_title_text_color', 'block_label_text_color'),
+    faint=('body_text_color_subdued',),
+    accent=('border_color_accent', 'loader_color'),
+)
+THEME = gr.themes.Default(font=['system-ui', 'sans-serif'], font_mono=['ui-monospace', 'monospace']).set(
+    **{place + end: f'var(--{name})' for name, places in PLACES.items() for place in places for end in ('', '_dark')}
+)
 MAX_TEXT = 1000  # characters of a line of the page
 NO_TOKENS = '<p>This model has no part with attention over tokens.</p>'
 
@@ -50,7 +61,7 @@ class Panel:
         """Return the controls, with what the inspection and the module have, and the views; None means not selected."""
         views = describe_prediction(inspection)
         if not inspection.modules:
-            return [gr.update(visible=False)] * 2 + [render('views.html.j2', views=views) + NO_TOKENS]
+            return [gr.update(visible=False)] * 2 + [render('explorer/views.html.j2', views=views) + NO_TOKENS]
         shown = name if name in inspection.modules else next(iter(inspection.modules))
         heads = inspection.modules[shown].heads
         number = head if head in heads else 0
@@ -59,13 +70,13 @@ class Panel:
         modules = gr.update(choices=[*inspection.modules], **({} if shown == name else dict(value=shown)))
         numbers = gr.update(choices=named, **({} if number == head else dict(value=number)))
         views += describe_module(inspection, shown, number)
-        return [modules, numbers, render('views.html.j2', views=views)]
+        return [modules, numbers, render('explorer/views.html.j2', views=views)]
 
 
 def build_page(models: Models, images: Sequence[ShownImage]) -> gr.Blocks:
     """Build the page of models, by name, with a gallery of images."""
     with gr.Blocks(title='Visual tokens', analytics_enabled=False, delete_cache=(KEEP, KEEP)) as page:
-        gr.Markdown('# Visual tokens')
+        gr.HTML(render('head.html.j2', title='Visual tokens'))
         known = gr.State(list(images))
         with gr.Row():
             files = gr.File(
@@ -140,7 +151,8 @@ def launch(page: gr.Blocks, port: int) -> None:
             ssr_mode=False,
             footer_links=[],
             theme=THEME,
-            css=STYLE,
+            css=RULES,
+            head=f'<style>{COLOURS}</style>',  # Gradio changes the selectors of css
             quiet=True,
             prevent_thread_lock=True,
         )

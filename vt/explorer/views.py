@@ -3,12 +3,10 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import cv2
 import numpy as np
 import torch
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib import colormaps
 from torch import Tensor
 from torch.nn.functional import interpolate
@@ -17,6 +15,7 @@ from torchvision.utils import make_grid
 from vt.analysis.attention.token_figure import FLOOR, RANGES, SCALE, describe_ranges, glow, times_uniform
 from vt.analysis.figures import image_address, shrink
 from vt.apis import ClassificationInferencer, SegmentationInferencer
+from vt.pages import render
 from vt.untrusted_text import printable
 
 from .inspection import Inspection, ShownImage, inspect_image
@@ -25,10 +24,6 @@ TILE = 128  # pixels of the longer side
 COLUMNS, MAX_TILES = 4, 64
 MATRIX = 384
 TOP = 5  # classes
-TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-)
-STYLE = (Path(__file__).parent / 'style.css').read_text(encoding='utf-8')
 Models = dict[str, ClassificationInferencer | SegmentationInferencer]
 
 
@@ -154,11 +149,6 @@ def fit(image: Tensor, longest: int) -> Tensor:
     return interpolate(image[None], size, mode='nearest-exact' if scale > 1 else 'area')[0].clamp(0, 1)
 
 
-def render(template: str, **context: object) -> str:
-    """Render a template of this package as HTML."""
-    return TEMPLATES.get_template(template).render(**context)
-
-
 def write_report(models: Models, images: Sequence[ShownImage]) -> str:
     """Render an HTML report of all images and models: every module, the mean over heads and each head.
 
@@ -182,4 +172,4 @@ def write_report(models: Models, images: Sequence[ShownImage]) -> str:
             }
             described.append((model, describe_prediction(inspection), modules.items()))
         shown.append((printable(image.caption), described))
-    return render('report.html.j2', models=list(models), images=shown, style=STYLE)
+    return render('explorer/report.html.j2', models=list(models), images=shown)
