@@ -3,7 +3,7 @@
 import os
 import time
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
@@ -234,7 +234,11 @@ def find_left_out(dataset: BaseDataset) -> Iterator[Problem]:
     folders = {key: str(dataset.data_prefix.get(key) or '') for key in ('img_path', 'seg_map_path')}
     folders = {key: folder for key, folder in folders.items() if os.path.isdir(folder)}
     listed = getattr(dataset, 'unused', None)
-    used = {} if listed is not None else _used_files(dataset, folders)
+    used: dict[str, set[str]] = {key: set() for key in folders}
+    for info in iter_data_infos(dataset) if listed is None else ():
+        for key in folders:
+            if info.get(key):
+                used[key].add(os.path.normpath(str(info[key])))
     if absent := getattr(dataset, 'absent', None):  # of a list of Kinetics
         yield Problem('left out', str(dataset.ann_file), f'has unused lines: {absent}')
     images, suffix = set(), getattr(dataset, 'img_suffix', '')  # names of images, without suffixes
@@ -250,12 +254,6 @@ def find_left_out(dataset: BaseDataset) -> Iterator[Problem]:
                 left_out.setdefault(reason, []).append(path)
         for reason, files in left_out.items():
             yield Problem('left out', folder, f'has unused files ({len(files):,}), such as {files[0]}: {reason}')
-
-
-def _used_files(dataset: BaseDataset, keys: Iterable[str]) -> dict[str, set[str]]:
-    return {
-        key: {os.path.normpath(str(info[key])) for info in iter_data_infos(dataset) if info.get(key)} for key in keys
-    }
 
 
 def find_problems(sources: Sequence[Source]) -> list[tuple[str, Problem]]:

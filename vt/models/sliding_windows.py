@@ -76,14 +76,11 @@ class LargeImageSegmentor(EncoderDecoder):
                 scores[:, :, left : left + width] += self.encode_decode(window, [dict(img_shape=window.shape[2:])])[0]
                 counts[:, left : left + width] += 1
             done = end - row  # rows that no further window covers
-            labels[row:end] = self._decide(scores[:, :done] / counts[:done])
+            means = scores[:, :done] / counts[:done]
+            labels[row:end] = means.argmax(dim=0) if len(means) > 1 else means[0].sigmoid() > self.decode_head.threshold
             scores, counts = (each.roll(-done, dims=-2) for each in (scores, counts))
             scores[:, height - done :] = counts[height - done :] = 0
         return labels
-
-    def _decide(self, scores: Tensor) -> Tensor:
-        """Labels ``(rows, W)`` of scores ``(K, rows, W)``."""
-        return scores.argmax(dim=0) if len(scores) > 1 else scores[0].sigmoid() > self.decode_head.threshold
 
 
 def _starts(size: int, side: int, stride: int) -> list[int]:

@@ -62,9 +62,11 @@ class FiniteLossHook(Hook):
             )
             return
         first = ', '.join(self._first_files[:NAMED_FILES])
+        newest, _ = find_newest_checkpoint(runner.work_dir)
+        last = f'{newest.name} (continue with --resume)' if newest else 'none, since none was written before'
         raise NotFiniteError(
             f'the loss was {loss} in iterations {iteration - self.patience + 1} to {iteration}; '
-            f'the last good checkpoint is {_last_checkpoint(runner)}. '
+            f'the last good checkpoint is {last}. '
             'Lower optim_wrapper.optimizer.lr, clip gradients (optim_wrapper.clip_grad.max_norm=1.0), or check the '
             f'first such batch: {first or "its samples have no names"}'
         )
@@ -99,8 +101,3 @@ def _name_files(data_batch: Any) -> list[str]:
     return [
         str(getattr(sample, 'img_path', None) or f'sample {getattr(sample, "sample_idx", "?")}') for sample in samples
     ]
-
-
-def _last_checkpoint(runner: Runner) -> str:
-    newest, _ = find_newest_checkpoint(runner.work_dir)
-    return f'{newest.name} (continue with --resume)' if newest else 'none, since none was written before'

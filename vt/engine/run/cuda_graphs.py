@@ -207,7 +207,9 @@ def refuse_train_graphs(runner: Runner) -> None:
         'compile': runner.speed.compile or cfg.get('compile'),
         'SyncBN': syncs,
         'with_cp or activation_checkpointing': recomputes,
-        'drop path or dropout in backbone and neck': any(map(_draws, modules)),
+        'drop path or dropout in backbone and neck': any(
+            getattr(module, 'drop_prob', 0) or (isinstance(module, nn.Dropout) and module.p) for module in modules
+        ),
         'hooks in backbone and neck': any(map(has_hooks, modules)),
         # A replay overwrites the gradients of the one before.
         'optim_wrapper.accumulative_counts': (cfg.get('optim_wrapper') or {}).get('accumulative_counts', 1) > 1,
@@ -228,7 +230,3 @@ def _unchanged(model: nn.Module, images: Tensor) -> Iterator[None]:
 
 def _modules_of(model: nn.Module) -> list[nn.Module]:
     return [module for part in parts_of(model) for module in part.modules()]
-
-
-def _draws(module: nn.Module) -> bool:
-    return bool(getattr(module, 'drop_prob', 0) or (isinstance(module, nn.Dropout) and module.p))

@@ -44,13 +44,10 @@ def join_processes(cfg: Config) -> None:
         try:
             _join(**cfg.get('env_cfg', {}).get('dist_cfg', {}))
         except RuntimeError as error:
-            raise UserError(
-                'could not connect to the other processes at {MASTER_ADDR}:{MASTER_PORT} ({}): check that the port is '
-                'free, that all of them have the same MASTER_ADDR and MASTER_PORT, and that the host '
-                'name of each machine resolves to its network (or set GLOO_SOCKET_IFNAME)'.format(
-                    str(error).splitlines()[0], **os.environ
-                )
-            ) from error
+            reason, address = str(error).splitlines()[0], '{MASTER_ADDR}:{MASTER_PORT}'.format(**os.environ)
+            advice = 'check that the port is free, that all of them have the same MASTER_ADDR and MASTER_PORT, and '
+            advice += 'that the host name of each machine resolves to its network (or set GLOO_SOCKET_IFNAME)'
+            raise UserError(f'could not connect to the other processes at {address} ({reason}): {advice}') from error
     if get_device() == 'cpu':
         unused = cfg.get('find_unused_parameters', False)
         wrapper = dict(type='vt.CPUDistributedDataParallel', find_unused_parameters=unused)
@@ -103,10 +100,8 @@ def set_process_variables(launcher: str) -> str:
     try:
         socket.getaddrinfo(os.environ['MASTER_ADDR'], None)
     except OSError as error:  # PyTorch would retry until its timeout
-        raise UserError(
-            f'cannot resolve the host name {os.environ["MASTER_ADDR"]}: set MASTER_ADDR to the name or address of the '
-            'first machine'
-        ) from error
+        advice = 'set MASTER_ADDR to the name or address of the first machine'
+        raise UserError(f'cannot resolve the host name {os.environ["MASTER_ADDR"]}: {advice}') from error
     return 'pytorch'
 
 

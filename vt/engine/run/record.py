@@ -99,11 +99,12 @@ def describe_origin(device: torch.device | str = 'cpu') -> dict[str, Any]:
     """
     start = typed_start()
     start = f'python -m {start}' if start.startswith('vt ') else start
-    return dict(
-        command=f'{start} {shlex.join(sys.argv[1:])}'.rstrip(),
-        device=describe_device(torch.device(device)),
-        versions=_versions(),
-    )
+    versions = dict(python=platform.python_version())
+    for name in [name for package in PACKAGES for name in (package, f'onedl-{package}')]:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    command = f'{start} {shlex.join(sys.argv[1:])}'.rstrip()
+    return dict(command=command, device=describe_device(torch.device(device)), versions=versions)
 
 
 def describe_device(device: torch.device) -> str:
@@ -120,14 +121,6 @@ def describe_device(device: torch.device) -> str:
         name += f' (family {facts["cpu family"]}, model {facts["model"]})'
     threads = torch.get_num_threads()
     return f'{name}, {threads} thread{"s" if threads > 1 else ""}'
-
-
-def _versions() -> dict[str, str]:
-    found = dict(python=platform.python_version())
-    for name in [name for package in PACKAGES for name in (package, f'onedl-{package}')]:
-        with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
 
 
 def _record_validation(runner: Runner) -> dict[str, Any]:

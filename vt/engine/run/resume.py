@@ -72,19 +72,14 @@ class ResumeHook(Hook):
         if not self._resumes:
             return
         if 'ema_state_dict' in checkpoint and not any(isinstance(hook, EMAHook) for hook in runner.hooks):
-            raise UserError(
-                'the checkpoint has averaged (EMA) weights, but the config has no EMAHook: keep it in custom_hooks, or '
-                'start a new run from the averages with load_from'
-            )
+            advice = 'keep it in custom_hooks, or start a new run from the averages with load_from'
+            raise UserError(f'the checkpoint has averaged (EMA) weights, but the config has no EMAHook: {advice}')
         self._gradients = checkpoint.get('gradients')
         length, meta, progress = epoch_length(runner), checkpoint['meta'], checkpoint.get('progress', {})
-        key, done, most = (
-            ('epochs', meta['epoch'], runner.max_epochs) if length else ('iters', meta['iter'], runner.max_iters)
-        )
-        if done > most:
-            raise UserError(
-                f'the checkpoint was trained for {done} {key}, more than train_cfg.max_{key}={most}: raise max_{key}'
-            )
+        key, most = ('epochs', runner.max_epochs) if length else ('iters', runner.max_iters)
+        if (done := meta['epoch' if length else 'iter']) > most:
+            words = f'the checkpoint was trained for {done} {key}'
+            raise UserError(f'{words}, more than train_cfg.max_{key}={most}: raise max_{key}')
         batches, of = progress.get('batches', 0), progress.get('of')
         if of is not None and bool(of) != bool(length):
             then, now = (['iterations', 'epochs'][bool(each)] for each in (of, length))

@@ -99,10 +99,8 @@ def reconcile_settings(
         raise UserError(f'the checkpoint has {groups[0]} parameter groups, the run {groups[1]} (paramwise_cfg){OTHER}')
     if is_rescaled and any(not scheduler.by_epoch for scheduler in schedulers):
         if scheduled and not is_new:
-            raise UserError(
-                f'the schedule counts iterations, an epoch of the checkpoint has another number of them, and '
-                f'{scheduled[0]} differs: add {NEW}, or resume with the settings of the checkpoint'
-            )
+            words = 'the schedule counts iterations, an epoch of the checkpoint has another number of them, and'
+            raise UserError(f'{words} {scheduled[0]} differs: add {NEW}, or resume with the settings of the checkpoint')
         is_new = True
     if not (is_new or _schedulers_fit(runner, checkpoint)):
         raise UserError(f'the checkpoint has other schedulers than the config: resume with its own, or add {NEW}')

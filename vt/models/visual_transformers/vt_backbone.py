@@ -97,7 +97,7 @@ class VTBackbone(HasVTStages, StagedBackbone):
         require_out_type('VTBackbone', out_type)
         self.backbone = MODELS.build(backbone)
         for name in drop:
-            _leave_out(self.backbone, name)
+            self.backbone.set_submodule(name, DroppedPart(), strict=True)
         self.in_channels = in_channels
         self.out_type = out_type
         self.out_indices = tuple(out_indices)
@@ -136,9 +136,3 @@ class VTBackbone(HasVTStages, StagedBackbone):
 
     def stage_parts(self) -> list[tuple[nn.Module, ...]]:
         return [(self.backbone,), (self.norm, self.stage)]
-
-
-def _leave_out(backbone: nn.Module, name: str) -> None:
-    owner, _, child = name.rpartition('.')
-    backbone.get_submodule(name)  # raises an error if there is none
-    setattr(backbone.get_submodule(owner), child, DroppedPart())
