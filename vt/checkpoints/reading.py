@@ -242,16 +242,11 @@ def find_newest_checkpoint(folder: str | Path) -> tuple[Checkpoint | None, list[
             if own_unit != unit or prefix.startswith('best_'):
                 continue
             try:
-                complete.append(read_resumable(path))
+                held = Checkpoint(str(path), load_file(path))
+                if held.position is None:
+                    raise UserError(f'{path} contains only weights, no training state')
+                complete.append(held)
                 break
             except UserError as error:
                 damaged.append((path, str(error)))
     return max(complete, key=lambda held: held.position, default=None), damaged
-
-
-def read_resumable(path: Path) -> Checkpoint:
-    """Read a checkpoint that training can resume from; raises as :func:`load_checkpoint`, and for weights alone."""
-    held = Checkpoint(str(path), load_file(path))
-    if held.position is None:
-        raise UserError(f'{path} contains only weights, no training state')
-    return held

@@ -82,7 +82,9 @@ def export(args: argparse.Namespace) -> list[Path]:
     own = {} if args.accuracy is None else score(model, args.accuracy)
     rows = []
     for kind, (contents, forward) in encoded.items():
-        row = dict(format=kind, file=f'{name}{next(iter(contents))}', **find_difference(forward, network, cases))
+        differences = {describe_size(case): largest_difference(forward, network, case) for case in cases}
+        worst = max(differences, key=differences.__getitem__)
+        row = dict(format=kind, file=f'{name}{next(iter(contents))}', difference=differences[worst], at=worst)
         if own:
             row |= score(model, args.accuracy, forward) | dict(model_score=own['score'])
         rows.append(row)
@@ -116,13 +118,6 @@ def read_calibration(model: Any, files: list[Path], images: Tensor, open_size: b
         size = describe_size(images)
         raise UserError(f'no calibration image has the size {size}: give images of this size with --calibrate')
     return fitting
-
-
-def find_difference(run: Forward, network: Network, cases: list[Tensor]) -> dict[str, Any]:
-    """Return the largest ``difference`` of an exported file from the model, and the size of its inputs, ``at``."""
-    differences = {describe_size(case): largest_difference(run, network, case) for case in cases}
-    worst = max(differences, key=differences.__getitem__)
-    return dict(difference=differences[worst], at=worst)
 
 
 def why_refused(row: dict[str, Any], args: argparse.Namespace) -> str | None:

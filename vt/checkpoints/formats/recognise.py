@@ -147,7 +147,8 @@ def _adapt(state: State, table: Format, own: State, base: str) -> None:
     for name in list(state) if table.neighbours else ():
         is_joined = re.match(table.neighbours, name.removeprefix(base))
         if is_joined and not state[name].shape[-1:].numel() % 4:  # others are refused when all are loaded
-            state[name] = _neighbours_in_order(state[name])
+            neighbours = state[name].unflatten(-1, (4, -1))[..., [0, 2, 1, 3], :]  # as patch merging orders them
+            state[name] = neighbours.transpose(-2, -1).flatten(-2)
     for name in [name for name in state if name.endswith('class_tokens')]:  # the class and distillation token of DeiT
         distilled = name.replace('class_tokens', 'distillation_token')
         if distilled in state and name in own and own[name].shape[1] == 2:
@@ -179,12 +180,6 @@ def _whole(name: str) -> str:
 
 def _sides(tensor: Tensor) -> list[int]:
     return [side for side in tensor.shape if side != 1]
-
-
-def _neighbours_in_order(tensor: Tensor) -> Tensor:
-    """Reorder the channels of 2x2 neighbours to the order of patch merging."""
-    neighbours = tensor.unflatten(-1, (4, -1))[..., [0, 2, 1, 3], :]
-    return neighbours.transpose(-2, -1).flatten(-2)
 
 
 def adapt_channels(weight: Tensor, number: int) -> Tensor:
