@@ -9,6 +9,8 @@ import pytest
 from tool_runner import SMALL_CLASSIFIER, assert_one_line, call, succeed
 
 import vt
+from vt.apis import find_config
+from vt.engine.config.compose import short_models
 from vt.engine.config.short_names import SHORT_NAMES
 from vt.engine.config.steps import read_config
 from vt.errors import UserError
@@ -126,6 +128,15 @@ def test_folders_that_are_no_model_are_one_line(run_folder, folder, tmp_path):
     assert_one_line(call('test.py', 'vt-resnet18', 'data=my photos', cwd=folder), 'needs weights')
     with pytest.raises(UserError, match='is not the folder of a run'):
         vt.open_run(folder)
+
+
+def test_weights_of_a_config_are_left_out_on_request():
+    segmentor = str(find_config('vt-fpn_r50_4xb4-160k-mmseg_ade20k-512x512'))
+    assert read_config(segmentor).model.backbone.init_cfg.type == 'Pretrained'
+    assert read_config(segmentor, dict(weights='none')).model.backbone.init_cfg is None
+    fine_tuned, plain = (read_config(str(short_models()['resnet18']), dict(weights=each)) for each in ('timm', 'none'))
+    assert (fine_tuned.train_cfg.max_epochs, plain.train_cfg.max_epochs) == (30, 90)
+    assert plain.get('load_from') is None
 
 
 def test_a_config_may_set_short_names_and_have_variables_of_their_name(folder, monkeypatch):

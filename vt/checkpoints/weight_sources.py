@@ -114,5 +114,5 @@ def fetching(address: str) -> Iterator[None]:
         reason = printable(' '.join(str(error).split()), 160)
         near = similar_in_timm(address.removeprefix('timm://')) if address.startswith('timm://') else ''
         advice = 'correct the name, connect to the internet once, give the path of a local file'
-        advice = near or f'{advice}, or train from random weights (load_from=None)'
+        advice = near or f'{advice}, or train from random weights (weights=none)'
         raise FileError(f'{address} was not downloaded ({reason}): {advice}') from error

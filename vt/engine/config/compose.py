@@ -14,6 +14,8 @@ from vt.files import ROOT
 from vt.private_names import read_file
 from vt.registry import dicts_in
 
+from .parts import drop_pretrained
+
 BASES = ROOT / 'configs/_base_'
 MODELS = BASES / 'models'
 # Files of models that are parts of others, or made for one data set.
@@ -45,9 +47,7 @@ def compose(path: Path, fine_tunes: bool) -> Config:
         file.write_text(config_text(path, fine_tunes), encoding='utf-8')
         cfg = read_file(str(file))
     composed = Config(cfg.to_dict())  # without the path of a file that is gone
-    backbone = composed.model.get('backbone') or {}
-    if (backbone.get('init_cfg') or {}).get('type') == 'Pretrained':  # it is downloaded only if weights ask for it
-        backbone['init_cfg'] = None
+    drop_pretrained(composed)  # it is downloaded only if weights ask for it
     for part in dicts_in(composed.model):
         part.pop('_delete_', None)  # of a part that this recipe does not set
     composed.config_name = path.stem

@@ -11,10 +11,11 @@ from vt.datasets.recognition import FoundData, recognise
 from vt.errors import UserError
 from vt.files import read_names
 
-from .parts import AUTO, is_segmentation, leaves, model_of, steps_in
+from .parts import AUTO, drop_pretrained, is_segmentation, leaves, model_of, steps_in
 from .pretrained import LIBRARIES, find_weights, prepare_as_published
 from .short_names import SHORT_NAMES, is_setting, set_classes
 
+NO_WEIGHTS = 'none'  # random ones
 SPLITS = ('train', 'val', 'test')
 VAL_FRACTION = 0.2  # held out of data without a validation split
 # What a model does, and the tasks of data that it can be trained on.
@@ -120,6 +121,10 @@ def apply_weights(cfg: Config, options: Mapping[str, Any]) -> list[str]:
         return []
     weights = SHORT_NAMES['weights'].check(cfg.pop('weights'))
     backbone = model_of(cfg).get('backbone') or {}
+    if weights == NO_WEIGHTS:
+        cfg.load_from = None
+        drop_pretrained(cfg)
+        return ['weights=none: the training begins with random weights']
     if weights in LIBRARIES and str(backbone.get('type')).split('.')[-1] in ('ResNet', 'VTResNet', 'ResNetV1c'):
         address = RESNETS[weights].format(backbone['depth'])
         backbone['init_cfg'] = ConfigDict(type='Pretrained', checkpoint=address)

@@ -27,6 +27,13 @@ def model_of(cfg: Config) -> dict:
     return model.get('module') or model
 
 
+def drop_pretrained(cfg: Config) -> None:
+    """Remove the weights that the config of a backbone begins with, in place."""
+    backbone = model_of(cfg).get('backbone') or {}
+    if (backbone.get('init_cfg') or {}).get('type') == 'Pretrained':
+        backbone['init_cfg'] = None
+
+
 def is_segmentation(cfg: Config) -> bool:
     """Return whether the model of a config predicts segmentation maps."""
     return 'decode_head' in model_of(cfg)

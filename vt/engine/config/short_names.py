@@ -208,7 +208,7 @@ SHORT_NAMES: dict[str, ShortName] = {
                   others='data_dir data_path'),
         ShortName('classes', (list, str), 'names of the classes of masks by label, or a file with a name per line'),
         ShortName('colours', (dict, str), 'colours of the classes of masks, {name: (r, g, b)}, or a file of them'),
-        ShortName('weights', (str,), 'weights to begin with: timm, torchvision, a file, or the folder of a run',
+        ShortName('weights', (str,), 'weights to begin with: timm, torchvision, a file, the folder of a run, or none',
                   others='pretrained checkpoint load_from resume_from'),
         ShortName('val_fraction', (float,), 'part of the training data of each class that validates',
                   others='val_split'),

@@ -33,7 +33,7 @@ from .data import Data, apply_num_classes
 from .default_hooks import apply_defaults
 from .imbalance import apply_imbalance
 from .options import apply_options
-from .own_data import apply_data, apply_weights
+from .own_data import NO_WEIGHTS, apply_data, apply_weights
 from .parts import LOADERS, Preparation, datasets_of, find_wrapper, leaves, model_of, preparation_of, steps_in
 from .pretrained import TIMM, find_weights, prepare_as_published, read_timm_config
 from .short_names import apply_short_names
@@ -173,7 +173,7 @@ def prepare(path: str, request: RunOptions) -> Run:
 
 def prepare_in_steps(path: str, request: RunOptions) -> Iterator[tuple[str, Run]]:
     """Yield the run of the config in the file, and again after each step of :func:`prepare`, with the step's name."""
-    run = Run(_read_file(path, 'weights' in request.options), request)
+    run = Run(_read_file(path, request.options.get('weights') not in (None, NO_WEIGHTS)), request)
     yield path, run
     for name, step in config_steps().items():
         step(run)
