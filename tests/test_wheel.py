@@ -38,7 +38,7 @@ for words in (
     ['test', name, checkpoint],
     ['predict', name, checkpoint, 'a.png', '--out', 'r.json'],
     ['explore', name, checkpoint, '--images', '1', '--html', 'tokens.html'],
-    ['export', name, checkpoint, '--formats', 'program'],
+    ['export', name, checkpoint, 'program'],
     ['sweep', name, 'optim_wrapper.optimizer.lr=0.001,0.01', *small],
 ):
     shown += subprocess.run([*start, *words], check=True, stdout=subprocess.PIPE, text=True).stdout

@@ -11,7 +11,7 @@ mkdir -p "$folder" projects/speed/measured/export
 
 measure() { # NAME CHECKPOINT OPTIONS
     "$python" -m projects.speed.exported "$1" "$2" --benchmark --out-dir "$folder" --out "projects/speed/measured/export/$1_cpu.json" \
-        --formats program onnx int8 openvino "${@:3}" </dev/null
+        program onnx int8 openvino "${@:3}" </dev/null
 }
 
 train() { # CONFIG OPTIONS

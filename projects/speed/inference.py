@@ -46,7 +46,7 @@ def export(config: str, folder: Path, image: str) -> Path:
         model = apis.get_model(config)
         model.init_weights()
         torch.save(dict(state_dict=model.state_dict()), checkpoint)
-        command = [str(ROOT / 'tools/export.py'), config, str(checkpoint), '--inputs', image, '--formats', *FORMATS]
+        command = [str(ROOT / 'tools/export.py'), config, str(checkpoint), *FORMATS, '--inputs', image]
         subprocess.run([sys.executable, *command, '--out-dir', str(folder)], check=True)
     return checkpoint
 

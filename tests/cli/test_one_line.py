@@ -51,8 +51,9 @@ def test_a_run_is_a_model_for_every_command(run_folder, folder):
         found.append(json.loads((folder / 'found.json').read_text()))
     succeed(call('predict.py', name, photo, f'weights={name}', '--out', 'found.json', cwd=folder))
     assert found == [json.loads((folder / 'found.json').read_text())] * 3
-    succeed(call('export.py', name, '--formats', 'program', cwd=folder))
+    succeed(call('export.py', name, 'program', cwd=folder))
     assert list(folder.glob('exported/*.pt2'))
+    assert_one_line(call('export.py', name, 'onxx', cwd=folder), 'onxx is not a format: choose program, onnx, int8')
 
 
 def test_python_does_what_the_command_does(run_folder, folder, tmp_path, monkeypatch):

@@ -61,7 +61,7 @@ def classifier(tmp_path_factory):
 
 def test_what_is_written_computes_what_the_model_does(classifier, tmp_path):
     config, checkpoint, model, _ = classifier
-    arguments = ['--formats', 'program', 'onnx', '--out', 'r.json', '--out-dir', 'a folder']
+    arguments = ['program', 'onnx', '--out', 'r.json', '--out-dir', 'a folder']
     succeed(call('export.py', config, checkpoint, *arguments, cwd=tmp_path))
     record = json.loads((tmp_path / 'r.json').read_text())
     assert record['open_size']
@@ -101,7 +101,7 @@ def tiny(tmp_path_factory):
 
 
 def test_eight_bits_and_a_script_without_pytorch(tiny, tmp_path):
-    arguments = ['--formats', 'onnx', 'int8', '--accuracy=20', '--benchmark', '--out=r.json', '--max-accuracy-drop=100']
+    arguments = ['onnx', 'int8', '--accuracy=20', '--benchmark', '--out=r.json', '--max-accuracy-drop=100']
     options = ['test_evaluator.topk=(1,2)', 'default_hooks.checkpoint.save_best=accuracy/top2']
     succeed(call('export.py', *tiny[:2], *arguments, cwd=tmp_path, options=options))
     record = json.loads((tmp_path / 'r.json').read_text())
@@ -232,7 +232,7 @@ def test_masks_of_the_script_are_those_of_the_tool(tmp_path):
         (tmp_path / 'images' / name).parent.mkdir(parents=True, exist_ok=True)
         write_waves(tmp_path / 'images' / name, 128, 128)
     network = ('segmentor.py', 'segmentor.pth')
-    succeed(call('export.py', *network, '--formats', 'onnx', '--out-dir', '.', cwd=tmp_path))
+    succeed(call('export.py', *network, 'onnx', '--out-dir', '.', cwd=tmp_path))
     succeed(call('predict.py', *network, 'images', '--masks', 'own', cwd=tmp_path))
     places = (tmp_path / 'images', '--masks', tmp_path / 'made')
     assert len(predict_alone(tmp_path, tmp_path / 'segmentor.onnx', *places)) == 3
@@ -266,7 +266,7 @@ def test_a_format_is_compared_at_each_batch_and_size_and_not_written_where_it_er
     earlier.parent.mkdir()
     earlier.write_text('earlier')
     image = write_waves(tmp_path / 'a.png', 50, 70)
-    result = call('export.py', *tiny[:2], '--formats', 'program', '--inputs', image, cwd=tmp_path)
+    result = call('export.py', *tiny[:2], 'program', '--inputs', image, cwd=tmp_path)
     assert_one_line(result, f'program differs by 0.002 at {odd}, more than --tolerance 0.0001')
     assert {*tried} == {'1 x 32x32', '2 x 32x32', '5 x 32x32', '2 x 64x96', '1 x 64x96'}
     assert [(path.name, path.read_text()) for path in earlier.parent.iterdir()] == [(earlier.name, 'earlier')]

@@ -61,8 +61,7 @@ class TrainedRun:
 
     def export(self, *formats: str, **options: Any) -> list[Path]:
         """Write the model in formats such as ``'onnx'``, and return the files; options are those of ``vt export``."""
-        given = dict(formats=[*formats]) if formats else {}
-        return exporting.export(_arguments('export', [self.folder], given | options))
+        return exporting.export(_arguments('export', [self.folder, *formats], options))
 
     def model(self, device: str | None = None) -> BaseModel:
         """Return the network in evaluation mode, with its best weights."""

@@ -52,7 +52,7 @@ def command(task: str, function: str | Callable[[argparse.Namespace], str], exam
     'vt train vt-resnet18 data=photos epochs=30 weights=torchvision',
 )
 def train(parser: CommandParser) -> None:
-    """Train a model from a config."""
+    """Train a model on your data, or as a config says."""
     parser.add_words()
     resume = parser.add_argument_group('resume')
     resume.add_argument(
@@ -87,7 +87,7 @@ def train(parser: CommandParser) -> None:
     'vt check-dataset data=photos --out data-report',
 )
 def check_dataset(parser: CommandParser) -> None:
-    """Read all data of a config once, and list problems."""
+    """Read all data once, and list problems."""
     parser.add_words()
     parser.set_defaults(needs_no_model=True)
     settings = parser.add_argument_group('settings')
@@ -131,7 +131,7 @@ def print_config(parser: CommandParser) -> None:
 
 @command('Train', 'listing:dist_train', 'vt dist-train vt-resnet18 2 data=photos epochs=30')
 def dist_train(parser: CommandParser) -> None:
-    """Train with several processes on this machine, or on several: the variables are in tools/torchrun.sh."""
+    """Train with several processes, on this machine or on several."""
     parser.add_argument('model', metavar='MODEL', help='as of vt train')
     parser.add_argument('processes', metavar='PROCESSES', type=int, help='number of processes, one a GPU')
     parser.add_argument('rest', nargs=argparse.REMAINDER, metavar='...', help='settings and options of vt train')
@@ -153,7 +153,7 @@ def settings(parser: CommandParser) -> None:
 @command('Use a model', 'predict:predict', 'vt predict swin-tiny weights=timm photos --out predictions.csv')
 def predict(parser: CommandParser) -> None:
     """Predict on your own images or videos."""
-    parser.add_words(checkpoint=True, inputs='INPUT')
+    parser.add_words(checkpoint=True, others='INPUT')
     results = parser.add_argument_group('results')
     results.add_argument('--out', type=Path, help='file for the predictions, .json or .csv')
     results.add_argument('--out-dir', type=Path, help='folder for figures: images with their class or segments')
@@ -176,19 +176,12 @@ def predict(parser: CommandParser) -> None:
 @command(
     'Use a model',
     'export:export',
-    'vt export work_dirs/vt-resnet18_photos --formats onnx --benchmark',
+    'vt export work_dirs/vt-resnet18_photos onnx --benchmark',
 )
 def export(parser: CommandParser) -> None:
-    """Export a model for other runtimes, and compare the exported files with the model."""
-    parser.add_words(checkpoint=True)
+    """Export a model, to onnx, int8, openvino, program (torch.export) or aot, and compare the files with the model."""
+    parser.add_words(checkpoint=True, others='FORMAT')
     files = parser.add_argument_group('files')
-    files.add_argument(
-        '--formats',
-        nargs='+',
-        choices=['program', 'onnx', 'int8', 'openvino', 'aot'],
-        default=['program', 'onnx'],
-        help='torch.export, ONNX, 8-bit ONNX, OpenVINO, AOTInductor (default: program onnx)',
-    )
     files.add_argument(
         '--out-dir', type=Path, default=Path('exported'), help='folder for the exported files (default: exported)'
     )
@@ -407,7 +400,7 @@ def explore(parser: CommandParser) -> None:
 )
 def show_tokens(parser: CommandParser) -> None:
     """Draw the attention of each visual token, or of the class token of an MViT."""
-    parser.add_words(checkpoint=True, inputs='IMAGE')
+    parser.add_words(checkpoint=True, others='INPUT')
     parser.add_argument(
         '--out',
         type=Path,
@@ -432,7 +425,7 @@ def show_tokens(parser: CommandParser) -> None:
 )
 def show_heat_maps(parser: CommandParser) -> None:
     """Draw which pixels contribute to a class, by Grad-CAM or related methods."""
-    parser.add_words(checkpoint=True, inputs='IMAGE')
+    parser.add_words(checkpoint=True, others='INPUT')
     method = parser.add_argument_group('method')
     method.add_argument(
         '--method',

@@ -43,23 +43,23 @@ class CommandParser(argparse.ArgumentParser):
         words = dict(description=description, epilog=f'example:\n  {as_typed(example)}')
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **words | options)
 
-    def add_words(self, config: str = CONFIG, checkpoint: bool = False, inputs: str = '') -> None:
-        """Add MODEL and NAME=VALUE, and CHECKPOINT and inputs if the command takes them.
+    def add_words(self, config: str = CONFIG, checkpoint: bool = False, others: str = '') -> None:
+        """Add MODEL and NAME=VALUE, and CHECKPOINT and other words if the command takes them.
 
         They are told apart by :func:`vt.cli.words.read_words`: nothing else in a command line is so without an option.
 
         Args:
             config: help text of MODEL.
             checkpoint: whether it takes a checkpoint.
-            inputs: name of the inputs, such as ``IMAGE``; empty if it takes none.
+            others: name of the other words, such as ``INPUT``, which become ``args.inputs``; empty if it takes none.
         """
-        words = ['MODEL', *(['[CHECKPOINT]'] if checkpoint else []), *([f'[{inputs} ...]'] if inputs else [])]
+        words = ['MODEL', *(['[CHECKPOINT]'] if checkpoint else []), *([f'[{others} ...]'] if others else [])]
         text = f'MODEL: {config}.'
         text += f' CHECKPOINT: {CHECKPOINT}.' if checkpoint else ''
         text += ' NAME=VALUE: settings, such as data=photos epochs=30; `vt settings` lists them'
         self.add_argument('words', nargs='*', metavar=' '.join([*words, '[NAME=VALUE ...]']), help=text)
         self.add_argument('--device', help='cpu, cuda, or a GPU such as cuda:1 (default: a GPU if there is one)')
-        self.set_defaults(takes_checkpoint=checkpoint, takes_inputs=bool(inputs))
+        self.set_defaults(takes_checkpoint=checkpoint, others=f'{others.lower()}s' if others else None)
 
     def add_common_options(self, config: bool = True, checkpoint: bool = True) -> None:
         """Add ``--traceback``, ``--cfg-options`` for a config, and ``--trust-checkpoint`` for a checkpoint."""

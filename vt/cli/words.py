@@ -16,22 +16,22 @@ SETTING = re.compile(r'[A-Za-z_][\w.]*=')
 
 
 def read_words(args: argparse.Namespace) -> None:
-    """Enter ``config``, ``checkpoint``, ``inputs`` and ``cfg_options`` into the arguments of a command, in place.
+    """Enter ``config``, ``checkpoint``, ``cfg_options`` and other words into the arguments of a command, in place.
 
     The first word is the model. A run, or a saved model, brings its own weights; ``weights=`` or a checkpoint as the
-    second word names others. All other words are inputs.
+    second word names others. All other words are inputs, or formats.
 
     Raises:
         UserError: a word is missing or is one too many, or weights are given twice.
     """
     args.config, *words = _split(args)
-    if args.device and not args.takes_inputs:  # of a run, whose processes see no other
+    if args.device and args.others != 'inputs':  # of a run, whose processes see no other
         args.cfg_options.setdefault('device', args.device)
     run = find_run(args.config) if args.takes_checkpoint else None
     saved = args.config if Path(args.config, CONFIG).is_file() else None
     args.config = str(run[0]) if run else find_source(args.config)
     if args.takes_checkpoint:
-        is_second = words and (is_weights(words[0]) or Path(words[0], CONFIG).is_file() or not args.takes_inputs)
+        is_second = words and (is_weights(words[0]) or Path(words[0], CONFIG).is_file() or not args.others)
         named = words.pop(0) if is_second else None
         other = args.cfg_options.pop('weights', None)
         if named and other and named != other:
@@ -40,8 +40,8 @@ def read_words(args: argparse.Namespace) -> None:
         args.checkpoint = named or other or own
         if args.checkpoint is None:
             raise UserError(f'{args.config} needs weights: give a checkpoint, weights=timm, or the folder of a run')
-    if args.takes_inputs:
-        args.inputs = words
+    if args.others:
+        setattr(args, args.others, words)
     elif words:
         raise UserError(f'{" ".join(words)}: this command takes no such words; settings are NAME=VALUE')
 

@@ -41,7 +41,16 @@ from vt.inference.inputs import Samples
 from vt.inference.test_set import build_plain_training_set, build_test_set, spread_evenly
 from vt.paths import check_output
 from vt.serialization import predict_exported
-from vt.serialization.export import Forward, Network, answered_by, encode, export_program, largest_difference, run_onnx
+from vt.serialization.export import (
+    SUFFIXES,
+    Forward,
+    Network,
+    answered_by,
+    encode,
+    export_program,
+    largest_difference,
+    run_onnx,
+)
 
 BATCHES = (1, 2, 5)
 LARGER = (32, 64)  # pixels added to height and width for the second size
@@ -59,6 +68,7 @@ def export(args: argparse.Namespace) -> list[Path]:
 
     For a format that differs, or int8 that loses too much, there is a UserError at the end; it is not written.
     """
+    formats = choose_formats(args.formats)
     check_output(args.out, args.config, args.checkpoint)
     use_threads()
     os.environ.setdefault('ORT_DISABLE_TELEMETRY', '1')  # reports to Microsoft, from the runtime's import on
@@ -74,11 +84,11 @@ def export(args: argparse.Namespace) -> list[Path]:
     if program.reason:
         print(f'the image size is fixed, {describe_size(images)}, because of: {program.reason}')
     cases = [images[:number] for number in BATCHES] + (others if program.open_size else [])
-    fitting = read_calibration(model, args.calibrate, images, program.open_size) if 'int8' in args.formats else []
+    fitting = read_calibration(model, args.calibrate, images, program.open_size) if 'int8' in formats else []
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # about names of dynamic sizes
         # All before the scores, which take longer: a package may be missing.
-        encoded = {kind: encode(kind, program, fitting) for kind in args.formats}
+        encoded = {kind: encode(kind, program, fitting) for kind in formats}
     own = {} if args.accuracy is None else score(model, args.accuracy)
     rows = []
     for kind, (contents, forward) in encoded.items():
@@ -108,6 +118,13 @@ def export(args: argparse.Namespace) -> list[Path]:
     if refused:
         raise UserError(f'not written: {"; ".join(refused.values())}')
     return [args.out_dir / file for file in files]
+
+
+def choose_formats(names: list[str]) -> list[str]:
+    """Return the formats to write; UserError for an unknown one."""
+    if unknown := [name for name in names if name not in SUFFIXES]:
+        raise UserError(f'{unknown[0]} is not a format: choose {", ".join(SUFFIXES)}')
+    return names or ['program', 'onnx']
 
 
 def read_calibration(model: Any, files: list[Path], images: Tensor, open_size: bool) -> list[Tensor]:
