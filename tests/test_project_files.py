@@ -12,7 +12,7 @@ from tool_runner import ROOT
 
 PAGES = [
     page
-    for places in ('*', 'docs/**/*', 'configs/**/*', 'projects/*/*', 'tests/*')
+    for places in ('*', 'docs/**/*', 'configs/**/*', 'projects/*/*', 'tests/**/*')
     for page in ROOT.glob(f'{places}.md')
 ]
 

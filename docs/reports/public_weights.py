@@ -14,7 +14,7 @@ def describe_public_weights() -> Rows:
     """A row a model: the largest difference of logits, in parts of the largest, by format."""
     measured = read_json(MEASURED, 'see tests/checkpoints/test_formats.py', keys=['differences'])['differences']
     return [
-        {'model': f'[`{name}`](../{_find_config(name)})'} | {source: _tell(found.get(source)) for source in FORMATS}
+        {'model': f'[`{name}`](../../{_find_config(name)})'} | {source: _tell(found.get(source)) for source in FORMATS}
         for name, found in sorted(measured.items())
     ]
 
