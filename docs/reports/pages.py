@@ -12,7 +12,7 @@ PLACES = {
     for module in (benchmark, measured, mvit, public_weights, scores, settings, survey)
     for name, write in module.PLACES.items()
 }
-FOLDERS = 'docs', 'docs/how-to', 'projects/small_data', 'tests/checkpoints'
+FOLDERS = 'configs', 'docs', 'docs/how-to', 'projects/small_data', 'tests/checkpoints'
 MARK = re.compile(r'^<!-- end of (.+) -->$', re.MULTILINE)
 
 

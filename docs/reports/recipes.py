@@ -39,7 +39,7 @@ def describe_recipes(names: Iterable[str] | None = None) -> Rows:
             title = read_survey_models()[name]['title']
             own, usual = read_recipe(authors), read_recipe(deit)
             changed = {setting: value if value != usual[setting] else '' for setting, value in own.items()}
-            rows.append(dict(model=f'[{title}](../{authors})') | changed)
+            rows.append(dict(model=f'[{title}]({authors.removeprefix("configs/")})') | changed)
     same = [setting for setting in rows[0] if not any(row[setting] for row in rows[1:])]
     return [{setting: value for setting, value in row.items() if setting not in same} for row in rows]
 
@@ -49,7 +49,7 @@ def describe_sources() -> Rows:
     rows = []
     for name, entry in read_survey_models().items():
         path = find_authors(name)
-        rows.append(dict(model=f'[{entry["title"]}](../{path})') | read_notes(ROOT / path))
+        rows.append(dict(model=f'[{entry["title"]}]({path.removeprefix("configs/")})') | read_notes(ROOT / path))
     return rows
 
 
