@@ -44,6 +44,14 @@ def test_names_of_any_language_in_a_locale_without_them(folder):
     assert (folder / 'sch\u00f6n/epoch_1.pth').is_file()
 
 
+def test_names_in_an_encoding_without_them(folder):
+    (folder / 'data/images/cat').rename(folder / 'data/images/\u732b')
+    (folder / 'config.py').write_text(FOLDER)
+    result = run('check_dataset.py', 'config.py', cwd=folder, env=dict(os.environ, PYTHONIOENCODING='ascii'))
+    assert '\\u732b' in result.stdout
+    assert 'UnicodeEncodeError' not in result.stderr
+
+
 def test_a_bad_file_of_such_a_name_is_named_without_it(folder, tmp_path):
     write(tmp_path / f'data/images/dog/{RED}.png', b'no image')
     write(tmp_path / 'data/images/dog' / os.fsdecode(b'\xff.png'), b'no image')

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import logging
+import os
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,15 @@ from engine.interruption.small_runs import log_of, train
 from forked_tools import run_forked
 from mmengine.hooks import LoggerHook
 
-from vt.engine.hooks.console import ConsoleFilter, ConsoleHook, TerminalHandler, duration, fit, is_live_terminal
+from vt.engine.hooks.console import (
+    ConsoleFilter,
+    ConsoleHandler,
+    ConsoleHook,
+    TerminalHandler,
+    duration,
+    fit,
+    is_live_terminal,
+)
 
 CONFIG = Path(__file__).parents[2] / 'configs/vt_resnet/vt-resnet18-half_digits.py'
 FEW = [*(f'{split}_dataloader.dataset.indices=64' for split in ('train', 'val')), 'train_cfg.max_epochs=2']
@@ -128,6 +137,33 @@ def test_messages_stand_above_the_live_line_in_any_encoding(terminal):
     narrow.close()
     handler.emit(record('nobody reads this'))
     assert not handler.is_live
+
+
+def test_a_closed_pipe_is_one_line(capfd):
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, 'w') as pipe:
+        handler = ConsoleHandler(logging.StreamHandler(pipe))
+        for number in range(3):
+            handler.handle(record(f'line {number}', logging.ERROR))
+    out, errors = capfd.readouterr()
+    assert out == ''
+    assert errors == 'warning: nothing more is printed: [Errno 32] Broken pipe; the log file has all lines\n'
+    assert handler.level > logging.CRITICAL
+
+
+@pytest.mark.parametrize('encoding', ['ascii', 'cp1252'])
+def test_a_pipe_of_any_encoding(encoding):
+    pipe = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    ConsoleHandler(logging.StreamHandler(pipe)).handle(record('a name: 猫'))
+    assert pipe.buffer.getvalue() == b'a name: ?\n'
+
+
+def test_a_terminal_leaves_the_settings_of_speed_to_the_log(terminal):
+    runner = SimpleNamespace(hooks=[LoggerHook(interval=10)], epoch=0)
+    plain = logging.StreamHandler(terminal)
+    needed = [ConsoleFilter(runner, each).is_needed(record('Speed: a')) for each in (plain, TerminalHandler(plain))]
+    assert needed == [True, False]
 
 
 def test_a_pipe_gets_the_end_of_each_pass_and_a_line_a_minute(monkeypatch):

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import io
 import os
 import pkgutil
 import sys
@@ -84,6 +85,9 @@ def run(function: str, args: argparse.Namespace, package: str = 'vt.commands.') 
     """
     if sys.getfilesystemencoding() != 'utf-8' and 'utf8' not in sys._xoptions:  # PYTHONUTF8=0 and no locale of UTF-8
         os.execv(sys.executable, [sys.executable, '-X', 'utf8', *sys.orig_argv[1:]])
+    for stream in (sys.stdout, sys.stderr):  # a pipe of Windows has few characters, and so has PYTHONIOENCODING=ascii
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors='backslashreplace')
     # Forked processes, such as those of a data loader, ask for a GPU: NVML answers without starting CUDA.
     os.environ.setdefault('PYTORCH_NVML_BASED_CUDA_CHECK', '1')
     if 'OMP_WAIT_POLICY' not in os.environ:  # GNU OpenMP reads these when PyTorch is imported

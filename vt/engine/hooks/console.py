@@ -1,8 +1,11 @@
 """What a run prints: on a terminal a live line of the training, elsewhere few lines. The log file has everything."""
 
+import contextlib
 import logging
 import math
+import os
 import re
+import sys
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -13,9 +16,11 @@ from mmengine.hooks import CheckpointHook, Hook, LoggerHook
 from mmengine.runner import IterBasedTrainLoop, Runner
 from rich.console import Console
 
+from vt.engine.reporting import in_one_line
 from vt.registry import HOOKS
 
 PROGRESS = re.compile(r'(?:Epoch|Iter)\((\w+)\).*?\[ *(\d+)/(\d+)\]')  # lines of mmengine's LoggerHook
+ONLY_ELSEWHERE = 'Speed: '  # a line of 200 characters
 NEVER = re.compile(r'^paramwise_options -- |^Checkpoints will be saved to |will be deprecated in future')
 SAVED = re.compile(r'Saving checkpoint at |The best checkpoint with ')
 EVERY = 60  # seconds between lines about the progress
@@ -23,13 +28,50 @@ REDRAW = 0.5  # seconds between updates of the live line
 BAR = 16  # characters
 
 
-class TerminalHandler(logging.StreamHandler):
-    """Print messages of a log without time and name, above a line that changes.
-
-    The line is written with spaces up to the width of the terminal and a carriage return, which every terminal knows.
+class ConsoleHandler(logging.StreamHandler):
+    """Print messages of a log. Where that is not possible any more, such as after ``| head``, the training goes on.
 
     Args:
         other: handler that it replaces.
+    """
+
+    def __init__(self, other: logging.StreamHandler) -> None:
+        super().__init__(other.stream)
+        self.setLevel(other.level)
+        self.setFormatter(other.formatter)
+        self.filters = other.filters
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self.print(self.format(record))
+        except Exception:
+            self.handleError(record)
+
+    def print(self, text: str) -> None:
+        """Print a line, with a question mark for what the encoding of the console does not have."""
+        self._write(f'{text}\n')
+
+    def _write(self, text: str) -> None:
+        encoding = getattr(self.stream, 'encoding', None) or 'utf-8'
+        try:
+            self.stream.write(text.encode(encoding, 'replace').decode(encoding))
+            self.stream.flush()
+        except (OSError, ValueError) as error:
+            self._stop(error)
+
+    def _stop(self, error: Exception) -> None:
+        self.setLevel(logging.CRITICAL + 1)
+        with contextlib.suppress(OSError, ValueError):
+            print(
+                f'warning: nothing more is printed: {in_one_line(error)}; the log file has all lines', file=sys.stderr
+            )
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())  # also of what is in its buffer
+
+
+class TerminalHandler(ConsoleHandler):
+    """Print messages without time and name, above a line that changes.
+
+    The line is written with spaces up to the width of the terminal and a carriage return, which every terminal knows.
 
     Attributes:
         is_live: whether there is such a line now.
@@ -38,36 +80,27 @@ class TerminalHandler(logging.StreamHandler):
     is_live = False
 
     def __init__(self, other: logging.StreamHandler) -> None:
-        super().__init__(other.stream)
-        self.setLevel(other.level)
-        self.filters = other.filters
+        super().__init__(other)
         self.console = Console(file=other.stream)
 
     def format(self, record: logging.LogRecord) -> str:
         text = record.getMessage()
         return text if record.levelno == logging.INFO else f'{record.levelname.lower()}: {text}'
 
-    def emit(self, record: logging.LogRecord) -> None:
-        self.print(self.format(record))
-
     def print(self, text: str) -> None:
         """Print a line above the live one."""
         if self.is_live:
             self.show('')
-        self._write(f'{text}\n')
+        super().print(text)
 
     def show(self, line: str) -> None:
         """Replace the live line."""
         width = self.console.width - 1
         self._write(f'\r{line[:width].ljust(width)}\r')
 
-    def _write(self, text: str) -> None:
-        encoding = self.console.encoding
-        try:
-            self.stream.write(text.encode(encoding, 'replace').decode(encoding))
-            self.stream.flush()
-        except (OSError, ValueError):  # the terminal was closed: the training goes on, and the file has all lines
-            self.is_live = False
+    def _stop(self, error: Exception) -> None:
+        self.is_live = False
+        super()._stop(error)
 
 
 def is_live_terminal(stream: TextIO) -> bool:
@@ -93,7 +126,8 @@ class ConsoleFilter:
         """Return whether to print a message."""
         text = record.getMessage()
         is_live = getattr(self.handler, 'is_live', False)
-        if NEVER.search(text) or (is_live and SAVED.match(text)):
+        is_for_logs = isinstance(self.handler, TerminalHandler) and text.startswith(ONLY_ELSEWHERE)
+        if NEVER.search(text) or is_for_logs or (is_live and SAVED.match(text)):
             return False
         if found := PROGRESS.match(text):
             return (found[1] == 'test' or not is_live) and self._is_progress_needed(text, found)

@@ -33,7 +33,7 @@ from vt.engine.config.parameter_rules import require_multiplied
 from vt.engine.config.steps import autocast_dtype
 from vt.engine.determinism import seeded_loader
 from vt.engine.hooks.checkpoint import refuse_places
-from vt.engine.hooks.console import ConsoleFilter, TerminalHandler, clear, is_live_terminal
+from vt.engine.hooks.console import ConsoleFilter, ConsoleHandler, TerminalHandler, clear, is_live_terminal
 from vt.engine.reporting import error_context
 from vt.engine.run.resumed_settings import refuse_other_classes
 from vt.engine.run.sharding import ShardSettings, checkpoint_of, gather, like, shard_run
@@ -144,8 +144,8 @@ class VTRunner(Runner):
         logger = super().build_logger(*args, distributed=True, **kwargs)
         for index, handler in enumerate(logger.handlers):
             if type(handler) is logging.StreamHandler:  # not those of files
-                if is_main_process() and is_live_terminal(handler.stream):
-                    logger.handlers[index] = TerminalHandler(handler)
+                is_live = is_main_process() and is_live_terminal(handler.stream)
+                logger.handlers[index] = TerminalHandler(handler) if is_live else ConsoleHandler(handler)
                 self._console = ConsoleFilter(self, logger.handlers[index])
                 logger.handlers[index].addFilter(self._is_needed)
         log_to(logger)
