@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from engine.interruption.small_runs import train
+from engine.interruption.small_runs import KINDS, small_runner, train
 from forked_tools import run_forked
+from mmengine.hooks import Hook
 from mmengine.structures import PixelData
 from mmpretrain.models import ClsDataPreprocessor
 from mmpretrain.structures import DataSample
@@ -14,6 +15,7 @@ from PIL import Image
 
 from vt.engine.hooks import training_images
 from vt.engine.hooks.training_images import IMAGES, TrainingImagesHook, draw_inputs
+from vt.engine.run.schedules import planned_rates
 from vt.video.views import ClipPreprocessor
 
 NAMES = dict(classes=('cat', 'a $dog_ 猫'), palette=[(255, 0, 0), (0, 0, 255)])
@@ -116,7 +118,33 @@ def test_samples_of_a_data_set_without_a_run(tmp_path):
                 Image.fromarray(pixels).save(tmp_path / 'data' / folder / name / f'{number}{folder}{name}.png')
     result = run_forked('check_dataset.py', 'data=data', 'image_size=32', '--show', 'shown.png', cwd=tmp_path)
     assert 'written to shown.png' in result.stdout, result.stderr
+    assert 'no learning rate: an epoch has no batch' in result.stdout
+    options = ['data=data', 'image_size=32', 'batch_size=2']
+    result = run_forked('check_dataset.py', *options, '--show', 'shown.png', cwd=tmp_path)
     with Image.open(tmp_path / 'shown.png') as image:
         assert image.width > 500
+        pixels = np.asarray(image.convert('RGB'))
+    is_blue = np.abs(pixels[-200:].astype(int) - (31, 119, 180)).max(axis=-1) < 40
+    assert is_blue.any(axis=0).sum() > 500  # the curve of the learning rate
     result = run_forked('check_dataset.py', 'data=data', '--show', 'shown.txt', cwd=tmp_path)
     assert '--show shown.txt must end in .png' in result.stderr
+
+
+class Rates(Hook):
+    """The learning rate of every iteration."""
+
+    def __init__(self):
+        self.values = []
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None):
+        self.values.append(runner.optim_wrapper.get_lr()['lr'][-1])
+
+
+@pytest.mark.parametrize('kind', ['epochs', 'iterations'])
+def test_planned_learning_rates_are_those_of_the_run(tmp_path, kind):
+    recorder = Rates()
+    train(tmp_path / 'run', kind, recorder)
+    runner = small_runner(tmp_path / 'plan', optimizer=dict(type='AdamW', lr=0.1), **KINDS[kind])
+    rows = planned_rates(runner, 1000)
+    assert [row.get('iteration', 5 * row.get('epoch', 0)) for row in rows] == pytest.approx(range(16))
+    assert [row['lr'] for row in rows[:-1]] == pytest.approx(recorder.values)

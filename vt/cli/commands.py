@@ -100,7 +100,9 @@ def check_dataset(parser: CommandParser) -> None:
     )
     settings.add_argument('--workers', type=int, help='number of reading threads (default: one per available core)')
     settings.add_argument('--out', help='JSON file for the report, or folder for the report and a page of samples')
-    settings.add_argument('--show', help='image file, .png, for training samples as the network gets them, with labels')
+    settings.add_argument(
+        '--show', help='image file, .png, for training samples as the network gets them, and the learning rate'
+    )
     parser.add_common_options(checkpoint=False)
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import joblib
@@ -25,7 +26,8 @@ from vt.engine.config.imbalance import pixel_weights
 from vt.engine.config.parts import Preparation, preparation_of
 from vt.engine.config.steps import Run, RunOptions, prepare
 from vt.engine.hooks.training_images import draw_inputs
-from vt.engine.run.launch import build_model
+from vt.engine.run.launch import build_prepared
+from vt.engine.run.schedules import planned_rates
 from vt.errors import UserError
 from vt.files import write_json
 from vt.paths import check_output
@@ -34,7 +36,7 @@ from vt.untrusted_text import printable
 from .data_page import in_line, write_page
 
 UNEVEN = 3  # ratio of samples, or pixels, of the largest and the smallest class from which imbalance is reported
-SAMPLES = 20  # of --show
+SAMPLES, POINTS = 20, 200  # of --show: images, and points of the learning rate
 SHOWN = 50  # problems on the console, or rows of the table; --out has all
 
 
@@ -77,12 +79,23 @@ def check_dataset(args: argparse.Namespace) -> None:
 
 
 def show_samples(run: Run, path: Path) -> None:
-    """Draw samples spread over the training data as the network gets them, augmented, with their labels."""
-    preprocessor = build_model(run.cfg).data_preprocessor
+    """Draw samples spread over the training data as the network gets them, augmented, with their labels and the plan.
+
+    The plan is the learning rate of a training.
+    """
+    with TemporaryDirectory() as folder:
+        run.cfg.work_dir, run.cfg.log_level, run.cfg.visualizer = folder, 'ERROR', None
+        runner = build_prepared(run)
+        rates = []
+        try:
+            rates = planned_rates(runner, POINTS) if run.cfg.get('train_cfg') and run.cfg.get('optim_wrapper') else []
+        except UserError as error:
+            print(f'no learning rate: {error}')
+    preprocessor = runner.model.data_preprocessor
     dataset = run.data.load_for_run(run.cfg.train_dataloader.dataset)
     places = np.linspace(0, len(dataset) - 1, min(len(dataset), SAMPLES)).astype(int)
     batch = preprocessor(pseudo_collate([dataset[int(place)] for place in places]), training=True)
-    draw_inputs(batch, preprocessor, run.inputs.takes_bgr, dataset.metainfo, path, most=SAMPLES)
+    draw_inputs(batch, preprocessor, run.inputs.takes_bgr, dataset.metainfo, path, most=SAMPLES, rates=rates)
     print(f'written to {path}')
 
 

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import IterBasedTrainLoop, Runner
@@ -21,9 +23,10 @@ from vt.registry import HOOKS
 
 RESULTS, CURVES = 'results.csv', 'curves.png'
 STEPS = ('epoch', 'iteration')  # columns that are whole numbers; an epoch only in runs by epochs
+PANELS = ('loss', 'score', 'learning rate')
 POINTS = 100  # of a run by iterations without validation
 MOST_SCORES = 8  # that are drawn
-REDRAW = 20  # seconds between figures of a run with short epochs
+SHARE = 1 / 200  # of the time of a run, most, that figures take
 Row = dict[str, float]
 
 
@@ -31,14 +34,13 @@ Row = dict[str, float]
 class CurvesHook(Hook):
     """Write losses, scores and learning rate of each validation to ``results.csv``, and draw them in ``curves.png``.
 
-    Both files are replaced after a validation, the figure at most every ``REDRAW`` seconds and at the end. A run
-    without validation writes them at its end. A resumed run continues them. A file that cannot be written is one
-    warning.
+    Both files are replaced after a validation, the figure less often if epochs are short, and at the end. A run without
+    validation writes them at its end. A resumed run continues them. A file that cannot be written is one warning.
     """
 
     priority = 'LOWEST'
     _rows: list[Row] | None = None
-    _drawn = -math.inf
+    _next = -math.inf  # time of the next figure
 
     def after_val_epoch(self, runner: Runner, metrics: Mapping[str, Any] | None = None) -> None:
         if runner.iter and is_main_process():  # else there is no training
@@ -59,7 +61,7 @@ class CurvesHook(Hook):
         row |= {name: float(value) for name, value in metrics.items() if np.size(value) == 1}
         self._rows.append(row)
         write_results(Path(runner.work_dir, RESULTS), self._rows)
-        if time.monotonic() - self._drawn >= REDRAW:
+        if time.monotonic() >= self._next:
             self._draw(runner)
 
     def _end(self, runner: Runner) -> None:
@@ -69,8 +71,9 @@ class CurvesHook(Hook):
         self._draw(runner)
 
     def _draw(self, runner: Runner) -> None:
+        begun = time.monotonic()
         draw_curves({'': self._rows or []}, Path(runner.work_dir, CURVES))
-        self._drawn = time.monotonic()
+        self._next = time.monotonic() + (time.monotonic() - begun) / SHARE
 
     def _resumed(self, runner: Runner) -> list[Row]:
         path = Path(runner.work_dir, RESULTS)
@@ -142,29 +145,47 @@ def draw_curves(runs: Mapping[str, Sequence[Row]], path: Path) -> None:
         path: file of the figure.
     """
     figure = Figure(figsize=(14, 4), layout='constrained')
-    panels = dict(zip(('loss', 'score', 'learning rate'), figure.subplots(1, 3)))
+    panels = dict(zip(PANELS, figure.subplots(1, 3)))
     step = 'epoch' if all('epoch' in row for rows in runs.values() for row in rows) else 'iteration'
     for run, rows in runs.items():
         for panel, names in _names_by_panel(rows, is_one=len(runs) == 1).items():
             for name in names:
-                values = np.array([row.get(name, math.nan) for row in rows])
-                values[~np.isfinite(values)] = math.nan  # a gap in the curve
-                label = ': '.join(filter(None, (run, name))).replace('$', r'\$')
-                marker = 'o' if len(rows) < 50 else ''
-                panels[panel].plot([row[step] for row in rows], values, label=label, marker=marker, markersize=3)
+                plot(panels[panel], rows, step, name, ': '.join(filter(None, (run, name))))
     for title, axes in panels.items():
-        axes.set(title=title, xlabel=step)
-        axes.grid(alpha=0.3)
-        if axes.lines:
-            axes.legend(fontsize='small')
+        finish(axes, title, step)
     save_figure(figure, path)
+
+
+def draw_rates(axes: Axes, rows: Sequence[Row]) -> None:
+    """Draw the learning rates of a schedule."""
+    plot(axes, rows, step := next(iter(rows[0])), 'lr', '')
+    finish(axes, PANELS[2], step)
+
+
+def plot(axes: Axes, rows: Sequence[Row], step: str, name: str, label: str) -> None:
+    """Draw a column of a table; what is not finite is a gap in the curve."""
+    values = np.array([row.get(name, math.nan) for row in rows], float)
+    values[~np.isfinite(values)] = math.nan
+    marker = 'o' if len(rows) < 50 else ''
+    axes.plot([row[step] for row in rows], values, label=label.replace('$', r'\$'), marker=marker, markersize=3)
+
+
+def finish(axes: Axes, title: str, step: str) -> None:
+    """Name the axes and the curves; the only curve of a figure is named by the title."""
+    axes.set(title=title, xlabel=step)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(alpha=0.3)
+    if len(axes.lines) == 1 and title != PANELS[2]:
+        axes.set_title(axes.lines[0].get_label())
+    elif len(axes.lines) > 1:
+        axes.legend(fontsize='small')
 
 
 def _names_by_panel(rows: Sequence[Row], is_one: bool) -> dict[str, list[str]]:
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in (*STEPS, 'lr')]
     losses = [name for name in names if 'loss' in name and (is_one or name in ('loss', 'val/loss'))]
     scores = [name for name in names if 'loss' not in name][: MOST_SCORES if is_one else 1]
-    return {'loss': losses, 'score': scores, 'learning rate': ['lr']}
+    return dict(zip(PANELS, (losses, scores, ['lr'])))
 
 
 def save_figure(figure: Figure, path: Path) -> None:

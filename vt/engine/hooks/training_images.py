@@ -1,5 +1,6 @@
 """``training.png``: the first images of a training as the network gets them, with their labels."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from vt.engine.config.parts import preparation_of
 from vt.registry import HOOKS
 from vt.untrusted_text import printable
 
-from .curves import attempt, save_figure
+from .curves import Row, attempt, draw_rates, save_figure
 from .visualization import as_strip, colour, visible
 
 IMAGES = 'training.png'
@@ -44,7 +45,15 @@ class TrainingImagesHook(Hook):
         handle = preprocessor.register_forward_hook(draw)
 
 
-def draw_inputs(data: dict, preprocessor: nn.Module, is_bgr: bool, names: dict, path: Path, most: int = MOST) -> None:
+def draw_inputs(
+    data: dict,
+    preprocessor: nn.Module,
+    is_bgr: bool,
+    names: dict,
+    path: Path,
+    most: int = MOST,
+    rates: Sequence[Row] = (),
+) -> None:
     """Draw a batch of a network's inputs, of other kinds of data nothing.
 
     Args:
@@ -54,6 +63,7 @@ def draw_inputs(data: dict, preprocessor: nn.Module, is_bgr: bool, names: dict, 
         names: ``classes`` and ``palette`` of the data set, if it has them.
         path: file of the figure.
         most: number of images; equal ones are drawn once.
+        rates: learning rates, ``lr``, by epoch or iteration, which are drawn below the images.
     """
     inputs = data.get('inputs') if isinstance(data, dict) else None
     if not isinstance(inputs, Tensor) or inputs.ndim < 4:
@@ -62,8 +72,13 @@ def draw_inputs(data: dict, preprocessor: nn.Module, is_bgr: bool, names: dict, 
     rows = len(shown) if inputs.ndim > 4 else -(-len(shown) // 4)  # a video is a row of frames
     columns = 1 if inputs.ndim > 4 else min(len(shown), 4)
     width = 4 * SIDE if inputs.ndim > 4 else columns * SIDE
-    figure = Figure(figsize=(width, rows * (SIDE if inputs.ndim == 4 else 1.2)), layout='constrained')
-    for cell in (cells := figure.subplots(rows, columns, squeeze=False)).flat:
+    height = rows * (SIDE if inputs.ndim == 4 else 1.2)
+    figure = Figure(figsize=(width, height + (SIDE if rates else 0)), layout='constrained')
+    images = figure
+    if rates:
+        images, below = figure.subfigures(2, 1, height_ratios=(height, SIDE))
+        draw_rates(below.subplots(), rates)
+    for cell in (cells := images.subplots(rows, columns, squeeze=False)).flat:
         cell.axis('off')
     for cell, index in zip(cells.flat, shown):
         image = visible(as_strip(_restore(inputs[index].detach(), preprocessor)), is_bgr)

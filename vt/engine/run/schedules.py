@@ -8,9 +8,11 @@ import copy
 import warnings
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 from mmengine.hooks import CheckpointHook, Hook
 from mmengine.optim import scheduler as optim
 from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, Runner
@@ -210,6 +212,21 @@ def rates_after(schedulers: Sequence[Any], groups: Sequence[dict], *ways: tuple[
         advance(copies, *way)
         rates.append(optimizer.param_groups[0].get('lr'))
     return rates
+
+
+def planned_rates(runner: Runner, points: int) -> list[dict[str, float]]:
+    """Return the learning rate by epoch or iteration that a run plans at some points; its optimizer is built for it."""
+    runner._train_loop = runner.build_train_loop(runner.cfg.train_cfg)
+    wrapper = runner.build_optim_wrapper(runner.optim_wrapper)
+    runner.scale_lr(wrapper, runner.auto_scale_lr)
+    runner.optim_wrapper, groups = wrapper, wrapper.param_groups
+    built: Any = runner.build_param_scheduler(runner.param_schedulers or [])
+    schedulers = [each for each in built if each.param_name == 'lr']
+    ends = sorted({round(share * runner.max_iters) for share in np.linspace(0, 1, points + 1)})
+    length = epoch_length(runner)
+    rates = rates_after(schedulers, groups, *((begin, end, length) for begin, end in pairwise([0, *ends])))
+    unit, scale = ('epoch', length) if length else ('iteration', 1)
+    return [{unit: end / scale, 'lr': rate} for end, rate in zip(ends, rates)]
 
 
 def advance(schedulers: Sequence[Any], begin: int, end: int, length: int) -> None:
