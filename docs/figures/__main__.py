@@ -19,6 +19,7 @@ QUICK = measured.FIGURES | data.FIGURES  # without a training
 FIGURES = QUICK | runs.FIGURES | screens.FIGURES
 OTHERS = {  # what else pages show
     'docs/figures/rooms.svg': 'python -m docs.reports',
+    'docs/figures/method.jpg': 'python docs/figures/method.py',
     'docs/reach.jpg': 'python -m projects.relations.attention reach',
 }
 

@@ -20,7 +20,7 @@ from docs.reports.markdown import ROOT
 
 from .drawing import image_grid, new_figure, show_image
 
-SEEDED = 'from mmengine.runner import set_random_seed as s; s(0); from vt.cli import main; main("check")'
+SEEDED = 'from mmengine.runner import set_random_seed as s; s(0); from vt.cli import main; main()'
 SHOWN = 1, 4, 6  # classes of motions
 
 
@@ -90,7 +90,7 @@ def draw_batch() -> Image.Image:
                 Image.fromarray(load_sample_image(f'{name}.jpg')[:, 60 * part :][:, :400]).save(
                     path.with_stem(f'{part}')
                 )
-        command = sys.executable, '-c', SEEDED, 'vt-resnet18', 'data=photos', '--show', 'samples.png'
+        command = sys.executable, '-c', SEEDED, 'check', 'vt-resnet18', 'data=photos', '--show', 'samples.png'
         subprocess.run(command, cwd=folder, env=os.environ | dict(PYTHONPATH=str(ROOT)), check=True)
         return Image.open(f'{folder}/samples.png').convert('RGB')
 

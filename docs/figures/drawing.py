@@ -60,13 +60,13 @@ def save(drawn: Figure | Image.Image, path: Path) -> None:
     """
     if isinstance(drawn, Figure):
         content = io.BytesIO()
-        drawn.savefig(content, format='png', dpi=DPI)
+        drawn.savefig(content, format='png')
         drawn = Image.open(content)
     drawn, content = drawn.convert('RGB'), io.BytesIO()
     if path.suffix == '.png':
         drawn.quantize(256, dither=Image.Dither.NONE).save(content, 'PNG', optimize=True)
     else:
-        drawn.save(content, 'JPEG', quality=85, optimize=True)
+        drawn.save(content, 'JPEG', quality=80, optimize=True)
     if drawn.width > MOST_PIXELS or content.tell() > MOST_BYTES:
         raise UserError(f'{path} would have {drawn.width} pixels in a row and {content.tell():,} bytes')
     write_atomically(path, content.getvalue())

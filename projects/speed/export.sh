@@ -41,8 +41,8 @@ WEIGHTS
     images=()
     case "$name" in
     *in1k)
-        images=(--inputs docs/tokens.jpg docs/tokens_vt-fpn.jpg)
-        images+=(--calibrate docs/tokens.jpg docs/tokens_vt-fpn.jpg projects/relations/figures/tasks.jpg docs/reach.jpg)
+        images=(--inputs docs/figures/china.jpg docs/figures/batch.jpg)
+        images+=(--calibrate docs/figures/{china,batch,labels}.jpg projects/relations/figures/tasks.jpg)
         ;;
     esac
     measure "$name" "$folder/$name.pth" "${images[@]}"
