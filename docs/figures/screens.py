@@ -19,7 +19,7 @@ from vt.errors import UserError
 from .runs import trained
 
 SECONDS = 300  # until a page is there
-FIND = '[...document.querySelectorAll("h2")].find(title => title.textContent.includes("Confusion"))'
+FIND = '[...document.querySelectorAll("h2")].find(title => title.textContent.includes("Worst"))'
 
 
 @contextlib.contextmanager
@@ -51,9 +51,9 @@ def photograph(page: Any) -> Image.Image:
 
 
 def draw_report() -> Image.Image:
-    """The head of the evaluation report of a classifier, and beside it the confusion matrix."""
+    """The head of the evaluation report of a classifier of photographs, and beside it the worst images."""
     with tempfile.TemporaryDirectory() as folder:
-        trained('digits').test(report=folder, work_dir=folder)
+        trained('photos').test(report=folder, work_dir=folder)
         with browser(Path(folder, 'report.html').as_uri(), 740, 1000, 0.8) as page:
             head = photograph(page)
             page.execute_script(f'{FIND}.scrollIntoView()')
