@@ -91,7 +91,7 @@ def show_samples(run: Run, path: Path) -> None:
             rates = planned_rates(runner, POINTS) if run.cfg.get('train_cfg') and run.cfg.get('optim_wrapper') else []
         except UserError as error:
             print(f'no learning rate: {error}')
-    preprocessor = runner.model.data_preprocessor
+    preprocessor: Any = runner.model.data_preprocessor
     dataset = run.data.load_for_run(run.cfg.train_dataloader.dataset)
     places = np.linspace(0, len(dataset) - 1, min(len(dataset), SAMPLES)).astype(int)
     batch = preprocessor(pseudo_collate([dataset[int(place)] for place in places]), training=True)

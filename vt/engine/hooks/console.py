@@ -21,7 +21,7 @@ from vt.registry import HOOKS
 
 PROGRESS = re.compile(r'(?:Epoch|Iter)\((\w+)\).*?\[ *(\d+)/(\d+)\]')  # lines of mmengine's LoggerHook
 ONLY_ELSEWHERE = 'Speed: '  # a line of 200 characters
-NEVER = re.compile(r'^paramwise_options -- |^Checkpoints will be saved to |will be deprecated in future')
+NEVER = re.compile(r'^paramwise_options -- |^Checkpoints will be saved to |will be deprecated in future|^Please make sure that the mlflow')
 SAVED = re.compile(r'Saving checkpoint at |The best checkpoint with ')
 EVERY = 60  # seconds between lines about the progress
 REDRAW = 0.5  # seconds between updates of the live line

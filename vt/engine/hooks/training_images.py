@@ -74,11 +74,10 @@ def draw_inputs(
     width = 4 * SIDE if inputs.ndim > 4 else columns * SIDE
     height = rows * (SIDE if inputs.ndim == 4 else 1.2)
     figure = Figure(figsize=(width, height + (SIDE if rates else 0)), layout='constrained')
-    images = figure
+    parts: Any = figure.subfigures(2, 1, height_ratios=(height, SIDE)) if rates else [figure]
     if rates:
-        images, below = figure.subfigures(2, 1, height_ratios=(height, SIDE))
-        draw_rates(below.subplots(), rates)
-    for cell in (cells := images.subplots(rows, columns, squeeze=False)).flat:
+        draw_rates(parts[1].subplots(), rates)
+    for cell in (cells := parts[0].subplots(rows, columns, squeeze=False)).flat:
         cell.axis('off')
     for cell, index in zip(cells.flat, shown):
         image = visible(as_strip(_restore(inputs[index].detach(), preprocessor)), is_bgr)

@@ -9,8 +9,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from mmengine.config import Config
 from mmengine.dist import is_main_process
 from mmengine.logging import MMLogger
 from mmengine.registry import VISBACKENDS as PARTS
@@ -21,6 +19,14 @@ from vt.registry import VISBACKENDS
 
 MOST = 10_000  # entries that wait for a server
 WAIT = 10  # seconds for the rest at the end of a run
+
+
+def _later(name: str) -> Callable[..., None]:
+    def log(self: 'BackgroundVisBackend', *args: Any, **kwargs: Any) -> None:
+        """Log something in the background, as the method of the other backend does."""
+        self._call(name, *copy.deepcopy(args), **copy.deepcopy(kwargs))
+
+    return log
 
 
 class BackgroundVisBackend(BaseVisBackend):
@@ -53,21 +59,9 @@ class BackgroundVisBackend(BaseVisBackend):
     def _init_env(self) -> None:
         """Nothing: the other backend does it in the thread."""
 
-    def add_config(self, config: Config, **kwargs) -> None:
-        """Log the config of the run."""
-        self._call('add_config', copy.deepcopy(config), **kwargs)
-
-    def add_image(self, name: str, image: np.ndarray, step: int = 0, **kwargs) -> None:
-        """Log an image."""
-        self._call('add_image', name, image, step, **kwargs)
-
-    def add_scalar(self, name: str, value: Any, step: int = 0, **kwargs) -> None:
-        """Log a number."""
-        self._call('add_scalar', name, value, step, **kwargs)
-
-    def add_scalars(self, scalar_dict: dict, step: int = 0, file_path: str | None = None, **kwargs) -> None:
-        """Log numbers."""
-        self._call('add_scalars', dict(scalar_dict), step, file_path, **kwargs)
+    add_config, add_image, add_scalar, add_scalars = map(
+        _later, ('add_config', 'add_image', 'add_scalar', 'add_scalars')
+    )
 
     def close(self) -> None:
         """Wait a few seconds for the rest."""
@@ -76,7 +70,7 @@ class BackgroundVisBackend(BaseVisBackend):
         self._call('close')
         self._thread.join(WAIT)
         if self._thread.is_alive():
-            self._warn(f'{self._calls.qsize() + 1} entries were not taken in time, and may be lost')
+            self._warn(f'no answer in {WAIT} s, and {self._calls.qsize() + 1} entries may be lost')
         self._thread = None
 
     def _call(self, method: str, *args: Any, **kwargs: Any) -> None:
