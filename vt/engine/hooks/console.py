@@ -20,8 +20,9 @@ from vt.engine.reporting import in_one_line
 from vt.registry import HOOKS
 
 PROGRESS = re.compile(r'(?:Epoch|Iter)\((\w+)\).*?\[ *(\d+)/(\d+)\]')  # lines of mmengine's LoggerHook
-ONLY_ELSEWHERE = 'Speed: '  # a line of 200 characters
-NEVER = re.compile(r'^paramwise_options -- |^Checkpoints will be saved to |will be deprecated in future|^Please make sure that the mlflow')
+NEVER = re.compile(
+    r'^paramwise_options -- |^Checkpoints will be saved to |^Please make sure that the mlflow|be deprecated in future'
+)
 SAVED = re.compile(r'Saving checkpoint at |The best checkpoint with ')
 EVERY = 60  # seconds between lines about the progress
 REDRAW = 0.5  # seconds between updates of the live line
@@ -33,7 +34,12 @@ class ConsoleHandler(logging.StreamHandler):
 
     Args:
         other: handler that it replaces.
+
+    Attributes:
+        is_live: whether a line that changes is below.
     """
+
+    is_live = False
 
     def __init__(self, other: logging.StreamHandler) -> None:
         super().__init__(other.stream)
@@ -60,6 +66,7 @@ class ConsoleHandler(logging.StreamHandler):
             self._stop(error)
 
     def _stop(self, error: Exception) -> None:
+        self.is_live = False
         self.setLevel(logging.CRITICAL + 1)
         with contextlib.suppress(OSError, ValueError):
             print(
@@ -72,12 +79,7 @@ class TerminalHandler(ConsoleHandler):
     """Print messages without time and name, above a line that changes.
 
     The line is written with spaces up to the width of the terminal and a carriage return, which every terminal knows.
-
-    Attributes:
-        is_live: whether there is such a line now.
     """
-
-    is_live = False
 
     def __init__(self, other: logging.StreamHandler) -> None:
         super().__init__(other)
@@ -97,10 +99,6 @@ class TerminalHandler(ConsoleHandler):
         """Replace the live line."""
         width = self.console.width - 1
         self._write(f'\r{line[:width].ljust(width)}\r')
-
-    def _stop(self, error: Exception) -> None:
-        self.is_live = False
-        super()._stop(error)
 
 
 def is_live_terminal(stream: TextIO) -> bool:
@@ -125,9 +123,8 @@ class ConsoleFilter:
     def is_needed(self, record: logging.LogRecord) -> bool:
         """Return whether to print a message."""
         text = record.getMessage()
-        is_live = getattr(self.handler, 'is_live', False)
-        is_for_logs = isinstance(self.handler, TerminalHandler) and text.startswith(ONLY_ELSEWHERE)
-        if NEVER.search(text) or is_for_logs or (is_live and SAVED.match(text)):
+        is_terminal, is_live = isinstance(self.handler, TerminalHandler), getattr(self.handler, 'is_live', False)
+        if NEVER.search(text) or (is_terminal and text.startswith('Speed: ')) or (is_live and SAVED.match(text)):
             return False
         if found := PROGRESS.match(text):
             return (found[1] == 'test' or not is_live) and self._is_progress_needed(text, found)
@@ -154,14 +151,12 @@ class ConsoleHook(Hook):
     """
 
     priority = 'LOWEST'  # after the checkpoint hook, which notes the best score
-    _handler: TerminalHandler | None = None
+    _handler: Any = None  # that of the terminal
     _finished: str | None = None
 
     def before_train(self, runner: Runner) -> None:
-        handlers = runner.logger.handlers
-        is_shown = isinstance(runner.logger, logging.Logger) and runner.logger.isEnabledFor(logging.INFO)
-        found = next((each for each in handlers if isinstance(each, TerminalHandler)), None)
-        self._handler = found if found and found.level <= logging.INFO and is_shown else None
+        shown = [each for each in runner.logger.handlers if each.level <= logging.INFO >= runner.logger.level]
+        self._handler = next((each for each in shown if isinstance(each, TerminalHandler)), None)
         if self._handler:
             self._handler.is_live = True
         self._is_by_iteration = isinstance(runner.train_loop, IterBasedTrainLoop)
@@ -172,11 +167,9 @@ class ConsoleHook(Hook):
         self._begin(runner)
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
-        now = time.monotonic()
-        if self._handler is None or now - self._drawn < REDRAW:
+        if not self._is_due():
             return
-        self._drawn = now
-        self._steps.append((now, runner.iter + 1))
+        self._steps.append((self._drawn, runner.iter + 1))
         width = self._handler.console.width - 1
         bar = '━─' if self._handler.console.encoding.startswith('utf') else '#-'
         self._handler.show(fit(self._describe(runner, batch_idx + 1, bar), width))
@@ -186,9 +179,7 @@ class ConsoleHook(Hook):
             self._finished = self._describe_finished(runner, f'epoch {runner.epoch + 1}/{runner.max_epochs}')
 
     def after_val_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
-        now = time.monotonic()
-        if self._handler and now - self._drawn >= REDRAW:
-            self._drawn = now
+        if self._is_due():
             self._handler.show(f'validation {batch_idx + 1}/{len(runner.val_dataloader)}')
 
     def after_val_epoch(self, runner: Runner, metrics: Mapping[str, Any] | None = None) -> None:
@@ -207,6 +198,13 @@ class ConsoleHook(Hook):
     def after_train(self, runner: Runner) -> None:
         self._print_finished()
         clear(runner.logger)
+
+    def _is_due(self) -> bool:
+        now = time.monotonic()
+        if self._handler is None or now - self._drawn < REDRAW:
+            return False
+        self._drawn = now
+        return True
 
     def _begin(self, runner: Runner) -> None:
         """Begin an epoch, or the iterations after a validation."""
@@ -266,13 +264,11 @@ def loss_of(runner: Runner, number: int) -> float:
 
 def best_of(runner: Runner) -> tuple[str, float] | None:
     """Return name and value of the best score so far; None without ``save_best``, or before a score."""
-    known = runner.message_hub.runtime_info
-    saver = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook) and hook.save_best), None)
-    if saver is None:
+    savers = [hook for hook in runner.hooks if isinstance(hook, CheckpointHook) and hook.save_best]
+    if not savers:
         return None
-    name = saver.key_indicators[0]
-    end = '' if len(saver.key_indicators) == 1 else f'_{name}'
-    best = known.get(f'best_score{end}')
+    name, *others = savers[0].key_indicators
+    best = runner.message_hub.runtime_info.get(f'best_score_{name}' if others else 'best_score')
     return None if best is None else (name, float(best))
 
 
