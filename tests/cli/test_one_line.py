@@ -1,6 +1,7 @@
 """One line trains, tests, predicts and exports, in the shell and in Python, with the same errors."""
 
 import json
+import os
 import shutil
 
 import mmcv
@@ -12,7 +13,7 @@ import vt
 from vt.apis import find_config
 from vt.engine.config.compose import short_models
 from vt.engine.config.short_names import SHORT_NAMES
-from vt.engine.config.steps import read_config
+from vt.engine.config.steps import RunOptions, prepare, read_config
 from vt.errors import UserError
 
 SMALL = ['image_size=32', 'batch_size=4', 'workers=0', *SMALL_CLASSIFIER]
@@ -138,6 +139,14 @@ def test_weights_of_a_config_are_left_out_on_request():
     fine_tuned, plain = (read_config(str(short_models()['resnet18']), dict(weights=each)) for each in ('timm', 'none'))
     assert (fine_tuned.train_cfg.max_epochs, plain.train_cfg.max_epochs) == (30, 90)
     assert plain.get('load_from') is None
+
+
+def test_a_classifier_of_timm_takes_settings_as_others_do(folder):
+    options = dict(data=str(folder / 'my photos'), weights='none', drop_path=0.1)
+    cfg = prepare('timm:resnet18', RunOptions(options)).cfg
+    assert cfg.model.backbone.options == dict(drop_path_rate=0.1)
+    assert cfg.get('load_from') is None
+    assert cfg.work_dir == os.path.join('work_dirs', 'timm-resnet18_my-photos')
 
 
 def test_a_config_may_set_short_names_and_have_variables_of_their_name(folder, monkeypatch):

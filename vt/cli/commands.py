@@ -334,7 +334,7 @@ def add_measurement(parser: CommandParser, models: str = 'configs or names of mo
 @command(
     'Judge a model',
     'benchmarks:benchmark',
-    'vt benchmark resnet18_8xb32-90e_in1k vt-resnet18_8xb32-90e_in1k --batch-sizes 1 8',
+    'vt benchmark resnet18 vt-resnet18 --batch-sizes 1 8',
 )
 def benchmark(parser: CommandParser) -> None:
     """Compare the speed of models in one interleaved run, relative to the first model."""

@@ -5,15 +5,21 @@ from dataclasses import asdict
 from itertools import product
 
 import torch
+from mmengine.config import Config
 
 from vt.analysis.speed import Setting, compare, tabulate
 from vt.analysis.tables import print_table
-from vt.apis.model_zoo import get_model, name_of
+from vt.apis.model_zoo import get_model, name_of, resolve_config
+from vt.engine.config.parts import AUTO
+from vt.engine.config.short_names import set_classes
 from vt.engine.run.launch import require_device
 from vt.engine.run.record import write_measured
 from vt.engine.run.speed_settings import keep_freed_memory, use_threads
 from vt.errors import UserError
 from vt.paths import check_output
+from vt.registry import dicts_in
+
+IMAGENET_CLASSES = 1000
 
 
 def benchmark(args: argparse.Namespace) -> None:
@@ -25,12 +31,20 @@ def benchmark(args: argparse.Namespace) -> None:
     use_threads()
     keep_freed_memory()
     torch.backends.cudnn.benchmark = True  # as in the configs
-    models, results = {name_of(config): get_model(config) for config in args.configs}, []
+    models, results = {name_of(config): get_model(read_model(config)) for config in args.configs}, []
     for setting, kind in product(settings, args.kinds):
         found = compare(models, setting, kind, args.rounds, args.seconds)
         print_table(tabulate(found, setting), title=f'{kind.capitalize()}: {setting.describe()}')
         results += [asdict(setting) | measured for measured in found]
     write_measured(args.out, settings[0].device, results=results)
+
+
+def read_model(config: str) -> Config:
+    """Return the config of a model; one with as many classes as its data gets those of ImageNet-1k."""
+    cfg = resolve_config(config)
+    if AUTO in [part.get('num_classes') for part in dicts_in(cfg.model)]:
+        set_classes(cfg, IMAGENET_CLASSES)
+    return cfg
 
 
 def read_settings(args: argparse.Namespace) -> list[Setting]:

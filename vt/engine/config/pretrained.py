@@ -233,5 +233,4 @@ def read_timm_config(source: str) -> Config:
     train_crop.update(scale=crop['crop_size'], interpolation=resize['interpolation'])
     cfg.val_dataloader = cfg.test_dataloader
     cfg.config_name = f'timm-{name}'
-    cfg.work_dir = f'work_dirs/{cfg.config_name}'
     return cfg

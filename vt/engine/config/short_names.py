@@ -159,6 +159,11 @@ def _mix(cfg: Config, alpha: float) -> None:
         preprocessor.setdefault('num_classes', model_of(cfg)['head']['num_classes'])
 
 
+def _drop_paths(cfg: Config, rate: float) -> None:
+    is_timm = 'TimmBackbone' in str((model_of(cfg).get('backbone') or {}).get('type'))
+    apply_options(cfg, {f'model.backbone.{"options." * is_timm}drop_path_rate': rate})
+
+
 def _augment(cfg: Config, name: str) -> None:
     kinds = {
         'none': None,
@@ -239,7 +244,7 @@ SHORT_NAMES: dict[str, ShortName] = {
         ShortName('label_smoothing', (float,), 'part of the target that all classes share', apply=_smooth,
                   others='smoothing label_smooth'),
         ShortName('mixup', (float,), 'alpha of Mixup; 0 for none', apply=_mix, others='mixup_alpha'),
-        ShortName('drop_path', (float,), 'rate of stochastic depth', ('model.backbone.drop_path_rate',),
+        ShortName('drop_path', (float,), 'rate of stochastic depth', apply=_drop_paths,
                   others='drop_path_rate'),
         ShortName('augment', (str,), 'augmentation of images: none, autoaugment or randaugment', apply=_augment,
                   others='aa auto_augment augmentation'),
