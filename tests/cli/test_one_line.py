@@ -1,7 +1,6 @@
 """One line trains, tests, predicts and exports, in the shell and in Python, with the same errors."""
 
 import json
-import os
 import shutil
 
 import mmcv
@@ -146,7 +145,7 @@ def test_a_classifier_of_timm_takes_settings_as_others_do(folder):
     cfg = prepare('timm:resnet18', RunOptions(options)).cfg
     assert cfg.model.backbone.options == dict(drop_path_rate=0.1)
     assert cfg.get('load_from') is None
-    assert cfg.work_dir == os.path.join('work_dirs', 'timm-resnet18_my-photos')
+    assert cfg.config_name == 'timm-resnet18_my-photos'
 
 
 def test_a_config_may_set_short_names_and_have_variables_of_their_name(folder, monkeypatch):
