@@ -1,7 +1,7 @@
 """Draw the figures of the pages: ``python -m docs.figures``, or ``python -m docs.figures NAME ...`` for some.
 
-They need the extra ``[tests]``, ``pip install grad-cam gradio tifffile``, and Chromium with its driver. Runs that they
-show are trained first, in ``work_dirs/figures``.
+They need the extra ``[tests]``, and Chromium with its driver. Runs that they show are trained first, in
+``work_dirs/figures``, which takes a quarter of an hour.
 """
 
 import argparse

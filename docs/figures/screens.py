@@ -10,9 +10,10 @@ import tempfile
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 from PIL import Image
+from selenium import webdriver
+from selenium.webdriver.support.ui import WebDriverWait
 
 from vt.errors import UserError
 
@@ -23,19 +24,13 @@ FIND = '[...document.querySelectorAll("h2")].find(title => title.textContent.inc
 
 
 @contextlib.contextmanager
-def browser(address: str, width: int, height: int, scale: float = 1) -> Iterator[Any]:
+def browser(address: str, width: int, height: int, scale: float = 1) -> Iterator[webdriver.Chrome]:
     """A page in a browser without a window."""
-    try:
-        from selenium import webdriver
-    except ImportError as error:
-        raise UserError('figures of pages require Selenium: pip install selenium') from error
-    options, driver = webdriver.ChromeOptions(), shutil.which('chromedriver')
-    options.binary_location = shutil.which('chromium') or ''
-    if not options.binary_location or not driver:
-        raise UserError('figures of pages require Chromium: apt-get install chromium chromium-driver')
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which('chromium')
     for argument in ('--headless=new', '--no-sandbox', '--disable-dev-shm-usage', '--hide-scrollbars'):
         options.add_argument(argument)
-    page = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    page = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which('chromedriver')))
     try:
         size = dict(width=width, height=height, deviceScaleFactor=scale, mobile=False)
         page.execute_cdp_cmd('Emulation.setDeviceMetricsOverride', size)
@@ -45,7 +40,7 @@ def browser(address: str, width: int, height: int, scale: float = 1) -> Iterator
         page.quit()
 
 
-def photograph(page: Any) -> Image.Image:
+def photograph(page: webdriver.Chrome) -> Image.Image:
     """Return what the window of a browser shows."""
     return Image.open(BytesIO(page.get_screenshot_as_png()))
 
@@ -65,8 +60,6 @@ def draw_report() -> Image.Image:
 
 def draw_explorer() -> Image.Image:
     """The explorer's page of a segmentor."""
-    from selenium.webdriver.support.ui import WebDriverWait
-
     with socket.create_server(('127.0.0.1', 0)) as free:
         port = free.getsockname()[1]
     command = 'explore', str(trained('scenes').folder), '--port', str(port)
