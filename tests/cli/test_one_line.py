@@ -62,7 +62,7 @@ def test_python_does_what_the_command_does(run_folder, folder, tmp_path, monkeyp
     settings = dict(setting.split('=') for setting in SMALL_CLASSIFIER)
     settings = {key: int(value) if value.isdecimal() else value for key, value in settings.items()}
     options = dict(image_size=32, batch_size=4, workers=0, **settings)
-    run = vt.train('vt-resnet18', data='my photos', epochs=1, work_dir=str(tmp_path / 'again'), **options)
+    run = vt.train('vt-resnet18', data='my photos', epochs=1, work_dir=tmp_path / 'again', **options)
     one, other = (json.loads((path / 'training.json').read_text()) for path in (run_folder, run.folder))
     assert one['weights'] == other['weights']
     assert run.scores == one['metrics'] == vt.open_run(run_folder).scores

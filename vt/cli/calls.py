@@ -98,6 +98,7 @@ def _arguments(name: str, words: Sequence[str | PathLike], given: dict[str, Any]
     command.add_arguments(parser)
     args = parser.parse_args([])
     kinds: dict[str, Any] = {action.dest: action for action in parser._actions}
+    given = {key: fspath(value) if isinstance(value, PathLike) else value for key, value in given.items()}
     for key, value in given.items():
         if key in vars(args) and key not in ('cfg_options', 'words'):
             choices = kinds[key].choices
@@ -105,8 +106,7 @@ def _arguments(name: str, words: Sequence[str | PathLike], given: dict[str, Any]
                 raise UserError(f'{key}={value} must be {", ".join(choices)}')
             value = 'auto' if key == 'resume' and value is True else value
             setattr(args, key, kinds[key].type(value) if kinds[key].type and value is not None else value)
-    settings = {key: value for key, value in given.items() if key not in vars(args)}
-    args.cfg_options = {key: fspath(value) if isinstance(value, PathLike) else value for key, value in settings.items()}
+    args.cfg_options = {key: value for key, value in given.items() if key not in vars(args)}
     args.words = [fspath(word) for word in words]
     read_words(args)
     return args
