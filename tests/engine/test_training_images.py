@@ -53,6 +53,12 @@ def test_pixels_and_labels_of_images_are_those_of_the_files(drawn):
     assert [title for _, title in drawn] == [r'a \$dog_ 猫', r'cat, a \$dog_ 猫']
 
 
+def test_long_names_stay_above_their_images(drawn, monkeypatch):
+    monkeypatch.setitem(NAMES, 'classes', ['long ' * 6, 'longer ' * 4])
+    draw(ClsDataPreprocessor(MEAN, STD), [photo(3, 8, 8)], [DataSample().set_gt_label([0, 1])])
+    assert max(map(len, drawn[0][1].split('\n'))) <= 42
+
+
 def test_a_network_of_bgr_and_inputs_without_normalisation(drawn):
     images = [photo(3, 8, 8)]
     draw(ClsDataPreprocessor(), [each.flip(0) for each in images], [DataSample().set_gt_label(0)], is_bgr=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from .visualization import as_strip, colour, visible
 IMAGES = 'training.png'
 MOST, LABELS = 16, 3  # images, and labels of each
 SIDE = 3.0  # of an image in inches
+NARROW, WIDE = 42, 120  # characters of a line above an image, and above the frames of a video
 
 
 @HOOKS.register_module()
@@ -84,7 +86,7 @@ def draw_inputs(
         sample = (data.get('data_samples') or [None] * len(inputs))[index]
         image, title = _label(image, sample, names)
         cell.imshow(image)
-        cell.set_title(title.replace('$', r'\$'), fontsize='small')
+        cell.set_title(fill(title.replace('$', r'\$'), WIDE if inputs.ndim > 4 else NARROW), fontsize='small')
     save_figure(figure, path)
 
 
