@@ -22,7 +22,7 @@ from vt.analysis.evaluation import (
     evaluate_several_labels,
     evaluate_single_label,
 )
-from vt.commands.evaluation_report import read_curves
+from vt.engine.hooks.curves import RESULTS, read_results
 from vt.errors import UserError
 
 NAMES = ('a', 'b', 'c', 'd')
@@ -214,7 +214,8 @@ def test_metrics_are_in_the_record_of_a_run_and_in_a_tracker(tmp_path):
     *losses, logged = map(json.loads, path.read_text().splitlines())
     assert logged['step'] == losses[-1]['step'] == len(losses)
     assert 0 < logged['val/loss'] < 10
-    assert read_curves(tmp_path / 'run')['val']['val/loss'] == [[len(losses), logged['val/loss']]]
+    (row,) = read_results(tmp_path / 'run' / RESULTS)
+    assert row['val/loss'] == pytest.approx(logged['val/loss'], rel=1e-5)
     assert {name: logged[name] for name in metrics} == pytest.approx(metrics)
     assert sum(name.startswith('classes/F1/') for name in metrics) >= 9
 

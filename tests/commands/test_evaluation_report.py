@@ -14,7 +14,7 @@ from scipy.stats import binomtest
 from sklearn import metrics
 from tool_runner import assert_one_line, call, succeed
 
-from vt.commands.evaluation_report import IMAGES, compare_reports, read_curves
+from vt.commands.evaluation_report import IMAGES, compare_reports
 
 HEAT = ['--heat-maps'] if find_spec('pytorch_grad_cam') else []
 NAMES = sorted((HOSTILE.replace('/', ''), 'cat', 'dog'))
@@ -87,7 +87,10 @@ def report(root, *arguments, page=True):
 def test_a_classifiers_report_says_what_its_predictions_say(work):
     root = work(ONE_LABEL)
     write_folders(root)
+    (root / 'results.csv').write_text('epoch,iteration,loss,</style>$_\n1,3,2.5,50\n2,6,1e99,\n')  # of the run
     record, page = report(root, '--out', 'predictions.pkl', '--tta')
+    first = {'epoch': 1.0, 'iteration': 3.0, 'loss': 2.5, '</style>$_': 50.0}
+    assert record['curves'] == [first, dict(epoch=2.0, iteration=6.0, loss=1e99)]
     predictions = pickle.loads((root / 'predictions.pkl').read_bytes())
     labels = np.array([int(each['gt_label']) for each in predictions])
     scores = np.stack([each['pred_score'].numpy() for each in predictions])
@@ -110,7 +113,7 @@ def test_a_classifiers_report_says_what_its_predictions_say(work):
     assert (worst['label'], worst['prediction']) == (NAMES[labels[index]], NAMES[predicted[index]])
     assert worst['file'] == predictions[index]['img_path']
     assert [worst['score'], worst['score_of_label']] == pytest.approx(scores[index][[predicted[index], labels[index]]])
-    assert len(page.images) == 2 + 2 * IMAGES  # confusion matrix and reliability; worst and least certain
+    assert len(page.images) == 3 + 2 * IMAGES  # confusion matrix, reliability, curves; worst and least certain
     shown = page.images[2].reshape(-1, 3).mean(axis=0)  # BGR, as written but for its size and JPEG
     written = np.asarray(Image.open(root / worst['file'])).reshape(-1, 3).mean(axis=0)[::-1]
     assert shown == pytest.approx(written, abs=4)
@@ -214,24 +217,3 @@ def test_an_image_without_a_score_is_not_compared():
     common = dict(checkpoint='', classes=[], per_class=[], labels_digest='')
     found = compare_reports(*(common | dict(image_scores=scores) for scores in ([None, 2.0], [1.0, 1.0])), 'F1')
     assert (found['better'], found['worse'], found['p']) == (1, 0, 1.0)
-
-
-def test_curves_of_a_resumed_training_go_on_where_it_was_resumed(tmp_path):
-    rows = {
-        '1': [dict(loss=2.0, step=10), dict(loss=1.5, step=20), dict(accuracy=50.0, step=1), dict(loss=9.0, step=30)],
-        '2': [dict(loss=1.0, step=30, lr=0.1), dict(accuracy=60.0, step=2)],
-    }
-    for name, lines in rows.items():
-        (tmp_path / name / 'vis_data').mkdir(parents=True)
-        text = '\n'.join(map(json.dumps, lines)) + '\n{"loss": 1.'  # killed
-        (tmp_path / name / 'vis_data/scalars.json').write_text(text)
-    for number, content in enumerate(
-        ('null\n[1]\n{"step": "1", "loss": 1}', '{"step": 40, "loss": 1e99}', '[' * 10**5)
-    ):
-        path = tmp_path / f'3{number}/vis_data/scalars.json'  # made by hand
-        path.parent.mkdir(parents=True)
-        path.write_text(content)
-    curves = read_curves(tmp_path)
-    assert curves['train'] == dict(loss=[[10, 2.0], [20, 1.5], [30, 1.0]])
-    assert curves['val'] == dict(accuracy=[[1, 50.0], [2, 60.0]])
-    assert read_curves(tmp_path / 'none') == dict(train={}, val={})

@@ -10,7 +10,7 @@ from PIL import Image
 
 from vt.commands.reports import report_runs
 from vt.engine.hooks import curves
-from vt.engine.hooks.curves import CURVES, RESULTS, CurvesHook, draw_curves, read_results, write_results
+from vt.engine.hooks.curves import CURVES, RESULTS, CurvesHook, draw_curves, read_results, save_figure, write_results
 from vt.errors import UserError
 
 DONE = dict(epochs=[(1, 5), (2, 10), (3, 15)], iterations=[(None, 6), (None, 12), (None, 15)])
@@ -90,7 +90,7 @@ def test_nan_odd_names_and_thousands_of_epochs(tmp_path):
     ]
     rows[7]['loss'], rows[8]['loss'] = math.nan, math.inf
     write_results(tmp_path / RESULTS, rows)
-    draw_curves({'': read_results(tmp_path / RESULTS)}, tmp_path / CURVES)
+    save_figure(draw_curves({'': read_results(tmp_path / RESULTS)}), tmp_path / CURVES)
     assert (tmp_path / RESULTS).stat().st_size < 500_000
     assert (tmp_path / CURVES).stat().st_size < 200_000
     assert math.isnan(read_results(tmp_path / RESULTS)[7]['loss'])

@@ -1,6 +1,5 @@
 """The report of ``vt test --report FOLDER``: scores of each class and images, as a page and as JSON."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,6 +38,7 @@ from vt.analysis.evaluation import (
 from vt.analysis.figures import figure_address, image_address, shrink
 from vt.checkpoints.weights import unwrap
 from vt.engine.config.parts import is_segmentation, preparation_of
+from vt.engine.hooks.curves import RESULTS, draw_curves, read_results
 from vt.engine.hooks.dry_run import is_number
 from vt.engine.hooks.num_classes import IGNORED_LABEL, has_labels, without_wrappers
 from vt.engine.hooks.visualization import colour, visible
@@ -53,9 +53,6 @@ from .data_page import ROWS
 SIDE = 160  # of an image on the page, in pixels
 IMAGES, PAIRS = 24, 20  # images of each kind and pairs of classes on the page
 MOST_DRAWN, NAMED, COUNTED = 1000, 60, 20  # most classes of a confusion matrix on the page, with names, with shares
-LINES = 8  # most curves of a figure
-HIGHEST = 1e38  # value of a curve, as of float32
-UNPLOTTED = ('step', 'epoch', 'iter', 'time', 'data_time', 'memory')
 EARLIER = dict(  # what a report is compared by
     checkpoint=str,
     images=int,
@@ -65,7 +62,6 @@ EARLIER = dict(  # what a report is compared by
     labels_digest=str,
 )
 HINT = 'give the folder of an earlier --report of the same test set'
-Curves = dict[str, dict[str, list[list[float]]]]
 
 
 class Report(Hook):
@@ -111,6 +107,8 @@ class Report(Hook):
         if self.earlier and self.earlier['images'] != len(self.dataset):
             numbers = f'has {self.earlier["images"]} images, this test has {len(self.dataset)}'
             raise UserError(f'--compare: the report of {self.earlier["checkpoint"]} {numbers}; {HINT}')
+        results = Path(runner.cfg.load_from).parent / RESULTS
+        self.curves = read_results(results) if results.is_file() else []
         if is_main_process():
             self.folder.mkdir(parents=True, exist_ok=True)  # errors appear before the test
 
@@ -130,8 +128,7 @@ class Report(Hook):
         several = isinstance(getattr(self.model, 'head', None), MultiLabelClsHead)
         found, ranked = _segmentation(results, names) if maps else _classification(results, names, several)
         record: dict[str, Any] = dict(config=cfg.filename, checkpoint=cfg.load_from, images=len(results), classes=names)
-        curves = read_curves(Path(cfg.load_from).parent)
-        record |= found | ranked | dict(metrics=metrics | found['metrics'], curves=curves)
+        record |= found | ranked | dict(metrics=metrics | found['metrics'], curves=self.curves)
         named = {_plain(name) for name in metrics}  # of the config, which the page shows once
         own = {name: value for name, value in found['metrics'].items() if _plain(name) not in named}
         page: dict[str, Any] = dict(
@@ -146,8 +143,8 @@ class Report(Hook):
                 page['confusion_matrix'] = figure_address(draw_confusion(shares.toarray(), names))
         if 'reliability' in found:
             page['reliability_diagram'] = figure_address(draw_reliability(found['reliability']))
-        if any(curves.values()):
-            page['training_curves'] = figure_address(draw_curves(curves))
+        if self.curves:
+            page['training_curves'] = figure_address(draw_curves({'': self.curves}))
         if self.earlier:
             record['comparison'] = compare_reports(record, self.earlier, key)
             page['changes'] = _sort(record['comparison']['per_class'], 'difference', lambda each: -abs(each))
@@ -268,34 +265,6 @@ def compare_reports(record: dict[str, Any], other: dict[str, Any], key: str) -> 
     return dict(checkpoint=str(other['checkpoint']), better=better, worse=worse, p=p, per_class=rows)
 
 
-def read_curves(folder: Path) -> Curves:
-    """Read losses and validation scores by iteration, of the training in a folder.
-
-    Returns:
-        For ``'train'`` and ``'val'``, steps and values of each name; of a resumed training, without repeated steps.
-    """
-    curves: Curves = dict(train={}, val={})
-    for path in sorted(folder.glob('*/vis_data/scalars.json')):
-        begun = set()
-        for line in path.read_bytes().decode(errors='replace').splitlines():
-            try:
-                row = json.loads(line, parse_int=float)
-                split = 'train' if 'loss' in row else 'val'
-                numbers = {name: x for name, x in row.items() if isinstance(x, float) and not abs(x) > HIGHEST}
-                step = numbers['step']
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):  # such as an incomplete last line
-                continue
-            for name, value in numbers.items():
-                if not ('loss' in name if split == 'train' else name not in UNPLOTTED):
-                    continue
-                curve = curves[split].setdefault(name, [])
-                if (split, name) not in begun:  # a resumed run repeats later steps
-                    begun.add((split, name))
-                    curve[:] = [point for point in curve if point[0] < step]
-                curve.append([step, value])
-    return curves
-
-
 def draw_confusion(shares: np.ndarray, names: list[str]) -> Figure:
     """Draw a matrix ``(C, C)`` of percentages of its rows, the labels, that are predicted as each class."""
     side = min(12.0, max(4.0, 2 + 0.35 * len(names)))
@@ -322,18 +291,6 @@ def draw_reliability(rows: list[dict[str, float]]) -> Figure:
     left.legend()
     right.bar([row['above'] for row in rows], [row['samples'] for row in rows], 1 / BINS, align='edge')
     right.set(xlabel='confidence', ylabel='images', xlim=(0, 1))
-    return figure
-
-
-def draw_curves(curves: Curves) -> Figure:
-    """Draw the curves of :func:`read_curves`, training on the left and validation on the right."""
-    figure = Figure(figsize=(9, 3.6), layout='constrained')
-    for axes, (split, lines) in zip(figure.subplots(1, 2, sharex=True), curves.items()):
-        for name, points in [*lines.items()][:LINES]:
-            axes.plot(*zip(*points), marker='.', label=_label(name, 30))
-        axes.set(xlabel='iteration', title='training' if split == 'train' else 'validation')
-        if lines:
-            axes.legend(fontsize=7)
     return figure
 
 

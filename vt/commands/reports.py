@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vt.analysis.scores import describe, describe_origin, describe_runs, describe_sweep, label_run, read_each, read_run
 from vt.analysis.tables import print_table, to_csv, to_markdown
-from vt.engine.hooks.curves import RESULTS, draw_curves, read_results
+from vt.engine.hooks.curves import RESULTS, draw_curves, read_results, save_figure
 from vt.engine.run.work_directory import RECORD
 from vt.errors import MissingFileError, UserError
 from vt.files import write_atomically, write_json
@@ -29,7 +29,7 @@ def report_runs(args: argparse.Namespace) -> None:
         names = [path.name for path, _ in found]
         curves = {path.name if names.count(path.name) == 1 else str(path): rows for path, rows in found}
         if curves:
-            draw_curves(curves, args.out)
+            save_figure(draw_curves(curves), args.out)
             print(f'written to {args.out}')
     _name(unread)
 

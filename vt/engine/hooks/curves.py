@@ -26,6 +26,7 @@ STEPS = ('epoch', 'iteration')  # columns that are whole numbers; an epoch only 
 PANELS = ('loss', 'score', 'learning rate')
 POINTS = 100  # of a run by iterations without validation
 MOST_SCORES = 8  # that are drawn
+HIGHEST = 1e38  # value that is drawn
 SHARE = 1 / 200  # of the time of a run, most, that figures take
 Row = dict[str, float]
 
@@ -72,7 +73,7 @@ class CurvesHook(Hook):
 
     def _draw(self, runner: Runner) -> None:
         begun = time.monotonic()
-        draw_curves({'': self._rows or []}, Path(runner.work_dir, CURVES))
+        save_figure(draw_curves({'': self._rows or []}), Path(runner.work_dir, CURVES))
         self._next = time.monotonic() + (time.monotonic() - begun) / SHARE
 
     def _resumed(self, runner: Runner) -> list[Row]:
@@ -137,12 +138,11 @@ def read_results(path: Path) -> list[Row]:
         return sorted(rows, key=lambda row: row['iteration'])
 
 
-def draw_curves(runs: Mapping[str, Sequence[Row]], path: Path) -> None:
+def draw_curves(runs: Mapping[str, Sequence[Row]]) -> Figure:
     """Draw losses, scores and learning rates of runs side by side.
 
     Args:
         runs: rows of each run by its name. Of several runs only the main losses and the first score are drawn.
-        path: file of the figure.
     """
     figure = Figure(figsize=(14, 4), layout='constrained')
     panels = dict(zip(PANELS, figure.subplots(1, 3)))
@@ -153,7 +153,7 @@ def draw_curves(runs: Mapping[str, Sequence[Row]], path: Path) -> None:
                 plot(panels[panel], rows, step, name, ': '.join(filter(None, (run, name))))
     for title, axes in panels.items():
         finish(axes, title, step)
-    save_figure(figure, path)
+    return figure
 
 
 def draw_rates(axes: Axes, rows: Sequence[Row]) -> None:
@@ -163,9 +163,9 @@ def draw_rates(axes: Axes, rows: Sequence[Row]) -> None:
 
 
 def plot(axes: Axes, rows: Sequence[Row], step: str, name: str, label: str) -> None:
-    """Draw a column of a table; what is not finite is a gap in the curve."""
+    """Draw a column of a table; what is not a number, or not of float32, is a gap in the curve."""
     values = np.array([row.get(name, math.nan) for row in rows], float)
-    values[~np.isfinite(values)] = math.nan
+    values[~(np.abs(values) < HIGHEST)] = math.nan
     marker = 'o' if len(rows) < 50 else ''
     axes.plot([row[step] for row in rows], values, label=label.replace('$', r'\$'), marker=marker, markersize=3)
 
