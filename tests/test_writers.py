@@ -24,6 +24,15 @@ ALLOWED = {
     'vt/checkpoints/publish.py': {'save'},  # to bytes
     'vt/engine/run/work_directory.py': {'(folder / LOCK).open'},  # a lock
     'vt/engine/run/runner.py': {'torch.save'},  # in replacing
+    'docs/site.py': {"(PAGES / 'tools.md').write_text", 'shutil.copyfile', 'page.write_text'},  # all of it each time
+    'docs/figures/__main__.py': {'drawing.save'},  # by the function
+    'docs/figures/data.py': {
+        "Image.fromarray(load_sample_image(f'{name}.jpg')[:, 60 * part:][:, :400]).save"
+    },  # images
+    'docs/figures/drawing.py': {  # to memory
+        *('drawn.save', 'drawn.quantize(256, dither=Image.Dither.NONE).save', 'drawn.savefig')
+    },
+    'docs/figures/runs.py': {'Image.fromarray(image[y - 60:y + 60, x - 60:x + 60]).save'},  # images of a run
     'docs/reports/references.py': {'torch.save'},  # a temporary folder
     'projects/speed/data_loading.py': {
         *('cv2.imwrite', 'cv2.VideoWriter', "(folder / f'train-{name}-ubyte').write_bytes")  # a temporary folder
