@@ -8,6 +8,7 @@ from textwrap import fill
 
 from rich.progress import track
 
+from vt.engine.config.compose import short_models
 from vt.engine.config.pretrained import LIBRARIES, PUBLISHED
 from vt.files import ROOT
 
@@ -77,7 +78,9 @@ def render_page(folder: str, models: list[dict]) -> str:
         numbers=NUMBERS,
         own=own,
         ablations=[row for row in rows if row not in own],
-        commands=_commands(_plainest(embedded, folder), _plainest(several, folder) if several else None),
+        commands=_commands(
+            _plainest(embedded, folder), _plainest(several, folder) if several else None, _own_data(bases, folder)
+        ),
     )
 
 
@@ -137,12 +140,21 @@ def _plainest(models: list[dict], folder: str) -> dict:
     return min(models, key=lambda model: (not model['Name'].startswith(start), len(model['Name'])))
 
 
-def _commands(example: dict, parallel: dict | None) -> list[str]:
-    """How to train and test the one, and how to train the other in several processes."""
-    commands = [*(_header(example)[1] or [f'vt train {example["Name"]}']), f'vt test work_dirs/{example["Name"]}']
+def _commands(example: dict, parallel: dict | None, own: list[str]) -> list[str]:
+    """How to train the model on one's own data, how to train and test a config, and another in several processes."""
+    commands = [*own, *(_header(example)[1] or [f'vt train {example["Name"]}']), f'vt test work_dirs/{example["Name"]}']
     if parallel:
         commands.append(f'vt dist-train {parallel["Name"]} {PROCESSES.search(parallel["Name"])[1]}')
     return commands
+
+
+def _own_data(bases: dict[str, str], folder: str) -> list[str]:
+    """The command that trains the plainest model of a folder on one's own data; none for changes of other models."""
+    own = re.compile(folder.replace('_', '-') + '(?![a-z])')
+    named = [name for name in short_models() if own.match(name)]
+    named = named or [name for name in bases if name in short_models() and folder != 'vt_anywhere']
+    name = min(named, key=lambda name: ('fpn' in name, len(name), name), default=None)
+    return [f'vt train {name} data={"scenes" if "fpn" in name else "photos"}'] if name else []
 
 
 def _weights(models: list[dict], others: dict[str, str]) -> list[tuple[str, str]]:

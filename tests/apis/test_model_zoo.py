@@ -32,7 +32,7 @@ def test_every_config_has_one_name_and_is_found_by_it():
     ('arguments', 'overrides', 'message'),
     [
         (['vt-resnet18_digit'], {}, "there is no model 'vt-resnet18_digit': did you mean vt-resnet18_digits or "),
-        (['qqqq'], {}, "there is no model 'qqqq': vt.apis.list_models"),
+        (['qqqq'], {}, "there is no model 'qqqq': `vt models` lists all"),
         (['vt-resnet18_digits', True], {}, 'there are no published weights for vt-resnet18_digits: train it, and give'),
         (['vt-resnet18_digits', 'nowhere.pth'], {}, 'there is no checkpoint nowhere.pth'),
         (['vt-resnet18_digits'], dict(backbone=dict(depht=34)), "model.backbone: VTResNet has no argument 'depht'"),
@@ -49,15 +49,15 @@ def test_what_is_no_model_is_one_line(arguments, overrides, message):
 @pytest.mark.parametrize(
     ('public', 'own', 'libraries'),
     [
-        ('swin_tiny_patch4_window7_224.ms_in1k', 'swin-tiny_16xb64-300e_in1k', 'timm or torchvision'),
-        ('facebook/deit-small-patch16-224', 'deit-small_16xb64-300e_in1k', 'timm'),
-        ('mvit_v2_s', 'mvitv2-small-16x4_k400', 'torchvision'),
+        ('swin_tiny_patch4_window7_224.ms_in1k', 'swin-tiny_16xb64-300e_in1k', 'weights=timm or weights=torchvision'),
+        ('facebook/deit-small-patch16-224', 'deit-small_16xb64-300e_in1k', 'weights=timm'),
+        ('mvit_v2_s', 'mvitv2-small-16x4_k400', 'weights=torchvision'),
     ],
 )
 def test_a_public_name_is_answered_with_the_model_that_loads_its_weights(public, own, libraries):
     with pytest.raises(UserError) as error:
         apis.find_config(public)
-    advice = f'{libraries} as checkpoint of {own} loads the weights published there; '
+    advice = f'{libraries} loads those published for {own}; '
     assert f'there is no model {public!r}: did you mean {own}' in str(error.value)
     assert f'? {advice}' in str(error.value)
 

@@ -41,7 +41,7 @@ def undecided(dataset):
 def test_it_is_the_number_of_classes_of_the_data(change, number, images):
     cfg = undecided(images | change)
     if number is None:
-        with pytest.raises(UserError, match=r"num_classes='auto' requires .* of the data \(.*none.*\); set a number"):
+        with pytest.raises(UserError, match=r"num_classes='auto' requires .* of the data \(.*none.*\): give data=PATH"):
             apply_num_classes(Data(cfg))
         return
     apply_num_classes(Data(cfg))

@@ -67,8 +67,9 @@ def find_config(name: str) -> Path:
     near = _similar(name)
     advice = f'did you mean {" or ".join(near)}? ' if near else ''
     if libraries := [each for each, own in zip(LIBRARIES, PUBLISHED.get(near[0], ())) if own] if near else []:
-        advice += f'{" or ".join(libraries)} as checkpoint of {near[0]} loads the weights published there; '
-    raise UserError(f'there is no model {name!r}: {advice}vt.apis.list_models(ablations=True) lists all {len(by_name)}')
+        advice += f'{" or ".join(f"weights={each}" for each in libraries)} loads those published for {near[0]}; '
+    what = 'model' if near or '/' not in name else 'folder, config or model'
+    raise UserError(f'there is no {what} {name!r}: {advice}`vt models` lists all')
 
 
 def find_source(source: str) -> str:
@@ -94,6 +95,7 @@ def _similar(name: str) -> list[str]:
     names = list_models(ablations=True)
     own = {each.partition('_')[0]: each for each in reversed(names)} | {_plain(each): each for each in names}
     own |= {_plain(public): each for each, names in PUBLISHED.items() for public in names if public}
+    own |= {each: each for each in short_models()}  # before the configs of the same models
     return [*dict.fromkeys(own[each] for each in get_close_matches(_plain(name), own))]
 
 

@@ -1,7 +1,7 @@
 """Parser of the commands, and the options that they share."""
 
 import argparse
-from typing import Any
+from typing import Any, NoReturn
 
 from vt.errors import UserError
 from vt.hints import as_typed
@@ -43,6 +43,12 @@ class CommandParser(argparse.ArgumentParser):
         words = dict(description=description, epilog=f'example:\n  {as_typed(example)}')
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **words | options)
 
+    takes_settings = False
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with a message about wrong options; settings are no options."""
+        super().error(message + '; settings have no dashes: epochs=30' * self.takes_settings)
+
     def add_words(self, config: str = CONFIG, checkpoint: bool = False, others: str = '') -> None:
         """Add MODEL and NAME=VALUE, and CHECKPOINT and other words if the command takes them.
 
@@ -53,6 +59,7 @@ class CommandParser(argparse.ArgumentParser):
             checkpoint: whether it takes a checkpoint.
             others: name of the other words, such as ``INPUT``, which become ``args.inputs``; empty if it takes none.
         """
+        self.takes_settings = True
         words = ['MODEL', *(['[CHECKPOINT]'] if checkpoint else []), *([f'[{others} ...]'] if others else [])]
         text = f'MODEL: {config}.'
         text += f' CHECKPOINT: {CHECKPOINT}.' if checkpoint else ''

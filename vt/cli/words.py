@@ -39,7 +39,7 @@ def read_words(args: argparse.Namespace) -> None:
         own = str(run[1]) if run else 'timm' if args.config.startswith(TIMM) else saved
         args.checkpoint = named or other or own
         if args.checkpoint is None:
-            raise UserError(f'{args.config} needs weights: give a checkpoint, weights=timm, or the folder of a run')
+            raise UserError(f'{args.words[0]} needs weights: give a checkpoint, weights=timm, or the folder of a run')
     if args.others:
         setattr(args, args.others, words)
     elif words:

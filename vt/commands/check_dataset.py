@@ -187,7 +187,8 @@ def _describe(source: Source, bgr: bool) -> dict[str, Any]:
         facts.append(f'{sum(length < span for length in lengths):,} shorter than a clip, which spans {span}')
     if counts:
         fewest, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
-        facts.append(f'{len(counts)} classes, from {counts[fewest]:,} ({fewest}) to {counts[most]:,} ({most})')
+        span = f'from {counts[fewest]:,} ({fewest}) to {counts[most]:,} ({most})'
+        facts.append(f'{len(counts)} classes, {span if counts[fewest] < counts[most] else f"{counts[most]:,} each"}')
     line = printable(f'{source.split}: {reader.name}, {"; ".join(facts)}')
     colours = None if isinstance(reader.load_image, LoadBands) else 'BGR' if bgr or reader.load_image else 'RGB'
     channels = _describe_channels(samples, colours)

@@ -152,7 +152,7 @@ class Report(Hook):
         page['sheets'] = {title: [(each, self._draw(each)) for each in images] for title, images in ranked.items()}
         page |= dict(side=((3 if maps else 1) + bool(self.mapper)) * SIDE, mapper=self.mapper, scale=SCALE)
         write_atomically(self.folder / 'report.html', render('commands/evaluation_report.html.j2', **record | page))
-        print(f'written to {self.folder}')
+        print(f'written to {self.folder / "report.html"}')
 
     def _draw(self, about: dict[str, Any]) -> str:
         """Return the data URL of an image; of a segmentor with labels and prediction beside it."""

@@ -108,6 +108,7 @@ def export(args: argparse.Namespace) -> list[Path]:
         if {'onnx', 'int8'} & runs.keys():
             about |= write_script(model, about, run_onnx(program.onnx), args.out_dir)
         write_json(about, args.out_dir / f'{name}.json')
+        print(f'written to {args.out_dir}')
     if args.benchmark:
         enter_times(rows, runs, network, images[:1])
     print_table([describe_row(row) for row in rows], title=f'{name}, compared with the model itself')

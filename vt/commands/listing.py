@@ -32,7 +32,10 @@ TASKS = {'fpn': 'masks', '16x4': 'videos'}  # by what is in the name; others are
 def models(args: argparse.Namespace) -> None:
     """Print the models by their short names, or with a pattern all configs whose names match."""
     known = {row['Name']: row for row in load(ROOT / 'configs/metafile.yml')['Models']}
-    names = list_models(args.pattern, ablations=True) if args.pattern else [*short_models()]
+    names = [*short_models()]
+    if args.pattern:
+        names = [name for name in names if fnmatchcase(name, f'{args.pattern.lower()}*')]
+        names += list_models(args.pattern, ablations=True)
     if not names:
         raise UserError(f'no model is called {args.pattern}: `vt models` lists all; a pattern is such as "swin*"')
     rows = []

@@ -84,6 +84,8 @@ def unused_reason(name: str, images: set[str] | None, dataset: BaseDataset) -> s
     if not name.endswith(wanted := getattr(dataset, 'img_suffix', '')):  # MMSegmentation's suffixes are case-sensitive
         return f"its name does not end in img_suffix={wanted!r}: rename such files, or use type='vt.ImagesAndMasks'"
     if extensions and suffix not in extensions:
+        if suffix in EXTENSIONS:
+            return 'a video, and this data set has images: move it elsewhere'
         wider = ', '.join(repr(known) for known in sorted({*extensions, suffix}))
         return f'the suffix {suffix} is not in the extensions of the data set: set extensions=[{wider}]'
     return None if os.sep in name or hasattr(dataset, 'img_suffix') else 'not in a class folder: move it into one'

@@ -110,7 +110,8 @@ def encode(kind: str, program: Program, calibration: Iterable[Tensor] = ()) -> t
             content = program.onnx if kind == 'onnx' else _quantise(program.onnx, calibration)
             return {SUFFIXES[kind]: content}, run_onnx(content)
     except ImportError as error:
-        raise UserError(f'{error}: pip install onnx onnxscript onnxruntime openvino') from error
+        packages = 'openvino' if kind == 'openvino' else 'onnx onnxscript onnxruntime'
+        raise UserError(f'{error}: pip install {packages}') from error
     file = io.BytesIO()
     if kind == 'program':
         torch.export.save(program.program, file)

@@ -200,4 +200,4 @@ def _classes_of_data(data: Data) -> Sequence[str]:
         if classes := built.metainfo.get('classes'):
             return classes
     why = f' ({in_one_line(errors[0])})' if errors else ', which have none'
-    raise UserError(f"num_classes='{AUTO}' requires the class names of the data{why}; set a number")
+    raise UserError(f"num_classes='{AUTO}' requires the class names of the data{why}: give data=PATH, or a number")

@@ -74,7 +74,10 @@ def apply_data(cfg: Config, options: Mapping[str, Any]) -> list[str]:
     if found.task != 'segmentation':
         _use_labels(cfg, several=found.task == 'multi-label')
     set_classes(cfg, AUTO)
-    return [f'data={found.description}' + (f'; {cfg.val_fraction:g} of it validates' if held else '')]
+    return [
+        f'data={found.description}'
+        + (f'; {cfg.val_fraction:g} of it is held out for validation and tests' if held else '')
+    ]
 
 
 def _pipeline(cfg: Config, split: str) -> list[Any]:

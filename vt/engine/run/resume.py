@@ -78,8 +78,8 @@ class ResumeHook(Hook):
         length, meta, progress = epoch_length(runner), checkpoint['meta'], checkpoint.get('progress', {})
         key, most = ('epochs', runner.max_epochs) if length else ('iters', runner.max_iters)
         if (done := meta['epoch' if length else 'iter']) > most:
-            words = f'the checkpoint was trained for {done} {key}'
-            raise UserError(f'{words}, more than train_cfg.max_{key}={most}: raise max_{key}')
+            words, short = f'the checkpoint was trained for {done} {key}', 'epochs' if length else 'iterations'
+            raise UserError(f'{words}, more than train_cfg.max_{key}={most}: raise {short}')
         batches, of = progress.get('batches', 0), progress.get('of')
         if of is not None and bool(of) != bool(length):
             then, now = (['iterations', 'epochs'][bool(each)] for each in (of, length))

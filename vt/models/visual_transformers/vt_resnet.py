@@ -236,7 +236,7 @@ class VTResNet(HasVTStages, StagedBackbone, ResNet):
         smallest = SMALLEST_MAP * self.stem_stride * math.prod(self.strides[:3])
         if min(x.shape[-2:]) < smallest:
             size = f'{x.shape[-2]}x{x.shape[-1]}'
-            least = f'at least {smallest}x{smallest} are required: add a Resize to the pipeline'
+            least = f'at least {smallest}x{smallest} are required: set image_size, or add a Resize to the pipeline'
             raise UserError(f'VTResNet: an image of {size} pixels is too small for the stem and stages; {least}')
         return super().forward(x)
 
