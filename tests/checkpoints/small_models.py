@@ -1,6 +1,7 @@
 """A run of a model of a few weights."""
 
 from functools import partial
+from itertools import count
 
 import torch
 from mmengine.config import Config
@@ -43,6 +44,7 @@ class Points:
         return dict(inputs=torch.full((3,), float(index)))
 
 
+NUMBERS = count()
 SHUFFLED = dict(type='DefaultSampler', shuffle=True)
 
 
@@ -58,7 +60,7 @@ def build_runner(work_dir, optimizer, epochs=1, runner='VTRunner', wrapper=None,
         param_scheduler=[dict(type='MultiStepLR', milestones=[1]), dict(type='LinearLR', end=1)],
         default_hooks=dict(checkpoint=dict(type='CheckpointHook' if runner == 'Runner' else 'vt.CheckpointHook')),
     )
-    name = f'{work_dir.name}_{id(options)}'
+    name = f'{work_dir.name}_{next(NUMBERS)}'  # an earlier run of the same name would get the log
     cfg |= dict(model=dict(type='SmallLine'), experiment_name=name, default_scope='mmengine')
     return RUNNERS[runner].from_cfg(Config(cfg | options))
 
