@@ -26,6 +26,7 @@ from vt.files import write_json
 from vt.hints import as_typed
 
 
+@advising_size
 def train(args: argparse.Namespace) -> Run:
     """Train, write settings, scores and times to ``training.json`` in the work directory, and return the run."""
     run = training_run(args)
@@ -33,7 +34,7 @@ def train(args: argparse.Namespace) -> Run:
     asked = args.resume or start_of(cfg)
     if args.new_schedule and not asked:
         raise UserError('--new-schedule requires --resume')
-    with advising_size(args.config, args.cfg_options or {}), use_work_directory(cfg.work_dir, asked) as start:
+    with use_work_directory(cfg.work_dir, asked) as start:
         notes, is_new = [*start.notes], start.checkpoint is None
         if is_new and cfg.get('load_from'):
             require_file(cfg.load_from, 'checkpoint for load_from:')

@@ -1,12 +1,13 @@
 """Which images a model takes, for the advice of an error."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import argparse
+from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any
 
 import torch
 
-from vt.engine.config.steps import read_config
+from vt.engine.config.steps import Run, read_config
 from vt.engine.reporting import PartError
 
 from .launch import build_model
@@ -15,27 +16,30 @@ SIDES = range(32, 1025, 32)  # pixels, of the sizes that are tried
 TRIES = 6
 
 
-@contextmanager
-def advising_size(config: str, options: Mapping[str, Any]) -> Iterator[None]:
-    """Add the nearest ``image_size`` that the model takes to an error of a part, if it does not take the given one.
+def advising_size(train: Callable[[argparse.Namespace], Run]) -> Callable[[argparse.Namespace], Run]:
+    """Return a training whose errors name the nearest ``image_size`` that the model takes, if not the given one.
 
     Args:
-        config: path of the config.
-        options: its options, among them ``image_size``; without it errors stay as they are.
+        train: trains with arguments of a command, among them ``config`` and ``cfg_options``.
     """
-    try:
-        yield
-    except PartError as error:
-        asked = options.get('image_size')
-        if asked is None or _takes(config, options, asked):
-            raise
-        near = sorted(SIDES, key=lambda side: abs(side - asked))[:TRIES]
-        found = next((side for side in near if _takes(config, options, side)), None)
-        if found is None:
-            raise
-        raise PartError(
-            f'{str(error).rstrip(".")}; image_size={found} is the nearest to {asked} that the model takes'
-        ) from error
+
+    @wraps(train)
+    def train_or_advise(args: argparse.Namespace) -> Run:
+        try:
+            return train(args)
+        except PartError as error:
+            options = args.cfg_options or {}
+            asked = options.get('image_size')
+            if asked is None or _takes(args.config, options, asked):
+                raise
+            near = sorted(SIDES, key=lambda side: abs(side - asked))[:TRIES]
+            found = next((side for side in near if _takes(args.config, options, side)), None)
+            if found is None:
+                raise
+            words = f'image_size={found} is the nearest to {asked} that the model takes'
+            raise PartError(f'{str(error).rstrip(".")}; {words}') from error
+
+    return train_or_advise
 
 
 @torch.no_grad()
