@@ -390,13 +390,20 @@ def apply_arguments(run: Run) -> None:
         cfg.work_dir = request.work_dir or cfg.get('work_dir') or os.path.join('work_dirs', name)
     if not request.validates:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
-    scaling = cfg.get('auto_scale_lr') or {}
     if request.scales_lr:
-        cfg.auto_scale_lr = scaling = dict(scaling, enable=True)
+        cfg.auto_scale_lr = dict(cfg.get('auto_scale_lr') or {}, enable=True)
+    elif request.trains and 'batch_size' in request.options:
+        run.notes += describe_rate(cfg)
+
+
+def describe_rate(cfg: Config) -> list[str]:
+    """Return a line if the learning rate of a recipe is for batches of another size, and is not scaled."""
+    scaling, rate = cfg.get('auto_scale_lr') or {}, ((cfg.get('optim_wrapper') or {}).get('optimizer') or {}).get('lr')
     recipe, size = scaling.get('base_batch_size'), (cfg.get('train_dataloader') or {}).get('batch_size')
-    if request.trains and 'batch_size' in request.options and recipe not in (None, size) and not scaling.get('enable'):
-        words = f'batch_size={size} with lr={cfg.optim_wrapper.optimizer.lr:g}'
-        run.notes.append(f'{words}: the rate of the recipe is for batches of {recipe}; --auto-scale-lr scales it')
+    if rate is None or recipe in (None, size) or scaling.get('enable'):
+        return []
+    words = f'the rate of the recipe is for batches of {recipe}; --auto-scale-lr scales it'
+    return [f'batch_size={size} with lr={rate:g}: {words}']
 
 
 def apply_image_size(run: Run) -> None:
