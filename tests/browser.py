@@ -10,19 +10,12 @@ import pytest
 def open_browser():
     """Start Chromium, and end it."""
     pytest.importorskip('selenium', reason='Selenium drives the browser: pip install selenium')
-    from selenium import webdriver
+    from docs.figures.chromium import open_chromium
 
-    options, driver = webdriver.ChromeOptions(), shutil.which('chromedriver')
-    options.binary_location = shutil.which('chromium') or ''
-    if not options.binary_location or not driver:
+    if not shutil.which('chromium') or not shutil.which('chromedriver'):
         pytest.skip('there is no Chromium with its driver here: apt-get install chromium chromium-driver')
-    for argument in ('--headless=new', '--no-sandbox', '--disable-dev-shm-usage', '--window-size=1300,1800'):
-        options.add_argument(argument)
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    try:
+    with open_chromium('--window-size=1300,1800') as browser:
         yield browser
-    finally:
-        browser.quit()
 
 
 def show_as(browser, width, scheme):

@@ -1,7 +1,6 @@
 """Figures of pages in a browser: Chromium with its driver, and Selenium."""
 
 import contextlib
-import shutil
 import signal
 import socket
 import subprocess
@@ -17,6 +16,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from vt.errors import UserError
 
+from .chromium import open_chromium
 from .runs import trained
 
 SECONDS = 300  # until a page is there
@@ -26,18 +26,11 @@ FIND = '[...document.querySelectorAll("h2")].find(title => title.textContent.inc
 @contextlib.contextmanager
 def browser(address: str, width: int, height: int, scale: float = 1) -> Iterator[webdriver.Chrome]:
     """A page in a browser without a window."""
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which('chromium')
-    for argument in ('--headless=new', '--no-sandbox', '--disable-dev-shm-usage', '--hide-scrollbars'):
-        options.add_argument(argument)
-    page = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which('chromedriver')))
-    try:
+    with open_chromium('--hide-scrollbars') as page:
         size = dict(width=width, height=height, deviceScaleFactor=scale, mobile=False)
         page.execute_cdp_cmd('Emulation.setDeviceMetricsOverride', size)
         page.get(address)
         yield page
-    finally:
-        page.quit()
 
 
 def photograph(page: webdriver.Chrome) -> Image.Image:
